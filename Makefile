@@ -85,7 +85,7 @@ SHARED_DIRS = base vocab wire policy
 DAEMON_DIRS = $(SHARED_DIRS) loop link netns containers session events kernel control supervisor vault daemon
 CLI_DIRS = $(SHARED_DIRS) api_client containers launch cli
 RUN_DIRS = base vocab api_client launch launcher
-HOOK_DIRS = base vocab containers api_client hook
+HOOK_DIRS = base vocab containers api_client launch hook
 CNI_DIRS = base vocab containers api_client cni
 INSPECT_DIRS = $(SHARED_DIRS) loop link http net resolver tls dns secrets inspect
 DECIDE_DIRS = base vocab link decider
@@ -119,7 +119,7 @@ $(BUILD)/netpawl-run: $(RUN_OBJS)
 
 $(BUILD)/netpawl-oci-hook: $(HOOK_OBJS)
 	$(say) LINK $@
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -ljansson
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(RUN_LIBS)
 
 # Static: it is copied to nodes that have none of our libraries.
 $(BUILD)/netpawl-cni: $(call objs,$(CNI_DIRS))
@@ -505,6 +505,7 @@ install: all man $(BUILD)/policy.schema.json $(BUILD)/lists.yaml $(addprefix $(B
 	for s in 1 5 8; do install -m 0644 $(BUILD)/man/*.$$s $(DESTDIR)$(PREFIX)/share/man/man$$s || exit 1; done
 	install -d $(DESTDIR)$(PREFIX)/share/containers/oci/hooks.d
 	sed 's|@PREFIX@|$(PREFIX)|' netpawl-hook.json.in > $(DESTDIR)$(PREFIX)/share/containers/oci/hooks.d/netpawl.json
+	sed 's|@PREFIX@|$(PREFIX)|' netpawl-trust.json.in > $(DESTDIR)$(PREFIX)/share/netpawl/netpawl-trust.json
 	sed 's|@PREFIX@|$(PREFIX)|' netpawld.service.in > $(DESTDIR)$(PREFIX)/lib/systemd/system/netpawld.service
 
 # What is the administrator's stays: /etc/netpawl, the state directory, and a gate that is in the kernel (netpawld --uninstall).
@@ -512,7 +513,7 @@ uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/sbin/,netpawld netpawl-run netpawl-inspect netpawl-decide netpawl-oci-hook netpawl-cni) $(addprefix $(DESTDIR)$(PREFIX)/bin/,netpawl netpawl-console netpawl-init) \
 		$(addprefix $(DESTDIR)$(PREFIX)/share/netpawl/,$(wildcard policies/*.yaml policies/*.case)) \
 		$(foreach s,1 5 8,$(addprefix $(DESTDIR)$(PREFIX)/share/man/man$s/,$(notdir $(filter %.$s,$(MAN_PAGES))))) \
-		$(addprefix $(DESTDIR)$(PREFIX)/share/,netpawl/policy.schema.json netpawl/lists.yaml bash-completion/completions/netpawl \
+		$(addprefix $(DESTDIR)$(PREFIX)/share/,netpawl/policy.schema.json netpawl/lists.yaml netpawl/netpawl-trust.json bash-completion/completions/netpawl \
 		zsh/site-functions/_netpawl fish/vendor_completions.d/netpawl.fish containers/oci/hooks.d/netpawl.json) $(DESTDIR)$(PREFIX)/lib/systemd/system/netpawld.service
 	$(Q)rmdir $(DESTDIR)$(PREFIX)/share/netpawl/policies $(DESTDIR)$(PREFIX)/share/netpawl 2>/dev/null || true
 

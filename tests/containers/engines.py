@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Podman and Docker for a test: storage, runtime directories and a daemon of its own, in the host's network namespace of a world."""
+import contextlib
 import json
 import signal
 import subprocess
@@ -28,10 +29,9 @@ class Engine:
     def env(self):
         return base.env(NETPAWL_SOCKET=str(self.net.daemon.socket))
 
-    def netpawl(self, *words, session, check=True, timeout=120, level=None):
-        """netpawl docker or netpawl podman."""
-        more = ["--level", level] if level else []
-        argv = [*self.world.enter(), str(base.NETPAWL), self.name, "--session", session, *more, "--", *self.command()[1:],
+    def netpawl(self, *words, session, check=True, timeout=120, ours=()):
+        """netpawl docker or netpawl podman; ours: options of that."""
+        argv = [*self.world.enter(), str(base.NETPAWL), self.name, "--session", session, *ours, "--", *self.command()[1:],
                 *map(str, words)]
         p = subprocess.run(argv, capture_output=True, text=True, timeout=timeout, env=self.env(), stdin=subprocess.DEVNULL)
         assert not check or p.returncode == 0, f"{words}: {p.returncode}: {p.stderr[-2000:]}"
@@ -71,6 +71,18 @@ class Podman(Engine):
     def command(self):
         return ["podman", "--root", str(self.dir / "storage"), "--runroot", str(self.dir / "run"), "--cgroup-manager=cgroupfs",
                 "--runtime", "runc", "--storage-driver", "vfs", "--events-backend", "file", "--hooks-dir", str(self.hooks)]
+
+    @contextlib.contextmanager
+    def hook(self, file, socket=None):
+        """With a file of hooks of ours, which calls the hook of this build."""
+        hook = json.loads((base.ROOT / f"{file}.in").read_text())
+        hook["hook"]["path"] = str(base.BUILD / "netpawl-oci-hook")
+        hook["hook"]["args"] = [*hook["hook"].get("args", ["netpawl-oci-hook"]), str(socket or self.net.daemon.socket)]
+        (self.hooks / file).write_text(json.dumps(hook))
+        try:
+            yield
+        finally:
+            (self.hooks / file).unlink()
 
     def take(self, root):
         pass

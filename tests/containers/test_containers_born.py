@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Containers of real engines that are born in a sandbox: netpawl parent, netpawl docker, netpawl podman."""
 import contextlib
-import json
 
 import pytest
 
@@ -107,21 +106,12 @@ def test_the_hook(net, engine, sessions, tmp_path):
     if engine.name != "podman":
         return  # Docker has no directory of hooks
     session = sessions("PROXIED")
-    text = (base.ROOT / "netpawl-hook.json.in").read_text()
-    path = base.BUILD / "netpawl-oci-hook"
-    hook = json.loads(text.replace("@PREFIX@/sbin/netpawl-oci-hook", str(path)))
-    hook["hook"]["args"] = [str(path), str(net.daemon.socket)]
-    file = engine.hooks / "netpawl.json"
     curl = ["curl", "-sS", "-m", "20", "http://origin.test/open/x"]
     words = ["run", "--rm", "--network", "none", "--annotation", f"netpawl.dev/session={session}"]
-    try:
-        file.write_text(json.dumps(hook))
+    with engine.hook("netpawl-hook.json"):
         assert "origin" in engine.call(*words, *engine.image(), *curl).stdout
         p = engine.call("run", "--rm", "--network", "none", *engine.image(), *curl, check=False)
         assert p.returncode == 6, "the control: without the annotation it is nobody's, and has no network"
-        hook["hook"]["args"][1] = str(tmp_path / "nobody.sock")
-        file.write_text(json.dumps(hook))
+    with engine.hook("netpawl-hook.json", tmp_path / "nobody.sock"):
         p = engine.call(*words, *engine.image(), "true", check=False)
         assert p.returncode != 0, "no daemon, no start"
-    finally:
-        file.unlink()

@@ -105,3 +105,43 @@ def test_a_container_that_runs_already(net, engine, session, tmp_path):
         p = fetch(name, *client)
         assert trusted(p), p
     engine.remove(name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_container_of_the_hooks(net, engine, session, kind, tmp_path):
+    """Podman's stage precreate: the container's configuration gets mounts and variables before there is a container."""
+    if engine.name != "podman":
+        return  # Docker has no hooks
+    root, clients = KINDS[kind]
+    run = lambda words, *more: engine.call("run", "--rm", *NONE, "--annotation", f"netpawl.dev/session={session}", *more,
+                                           *engine.image(root), *words, check=False)
+    with engine.hook("netpawl-hook.json"):
+        with engine.hook("netpawl-trust.json"):
+            for name, words in clients.items():
+                p = run(words, "--ulimit", "core=-1")
+                assert trusted(p), (name, p)
+        with engine.hook("netpawl-trust.json", tmp_path / "nobody.sock"):
+            assert run(["true"]).returncode != 0, "no daemon, no start"
+
+
+def test_what_is_said_to_the_engine_wins(net, engine, session, tmp_path):
+    if engine.name != "podman":
+        return
+    own = tmp_path / "own.pem"
+    own.write_text("nothing\n")
+    show = ["/usr/bin/python3", "-c", "import os; print(open('/etc/ssl/ca-bundle.pem').read()[:7], os.environ['PIP_CERT'], os.environ['SSL_CERT_FILE'])"]
+    with engine.hook("netpawl-hook.json"), engine.hook("netpawl-trust.json"):
+        p = engine.call("run", "--rm", *NONE, "--annotation", f"netpawl.dev/session={session}", "-e", "PIP_CERT=mine",
+                        "-v", f"{own}:/etc/ssl/ca-bundle.pem:ro", *engine.image(roots.alpine), *show)
+    assert p.stdout.split() == ["nothing", "mine", "/run/netpawl/bundle.pem"]
+
+
+def test_a_bundle_is_made_anew(net, engine, session):
+    """As the package ca-certificates does when it is installed: it cannot replace what is mounted. Where bundles are kept it can, and
+    takes the session's authority up."""
+    update = lambda *ours: engine.netpawl("run", "--rm", *NONE, *engine.image(), "sh", "-c", f"update-ca-certificates && env -i {' '.join(CURL)}",
+                                          session=session, check=False, ours=ours)
+    p = update()
+    assert p.returncode != 0 and "busy" in p.stderr, p
+    p = update("--keep-bundles")
+    assert trusted(p), p

@@ -35,3 +35,18 @@ int container_raise(const char *socket, const char *subject, const char *session
 			       &answer)
 		    : CLI_REFUSED;
 }
+
+int container_parent(const char *socket, const char *session, bool systemd, struct api_answer *ret)
+{
+	json_t *body;
+	int code = api_body(
+		session, json_pack("{s:s,s:b,s:b}", "session", session, "parent", 1, "systemd", (int)systemd), &body);
+
+	if (code == CLI_OK)
+		code = api_call(socket, session, "POST", "/v1/sandboxes", body, ret);
+	if (code == CLI_OK && !member_text(ret->json, "cgroup_parent")) {
+		error_print(session, NP_R_FAILED, "the daemon's answer has no cgroup");
+		return CLI_REFUSED;
+	}
+	return code;
+}

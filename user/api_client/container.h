@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What the programs that container runtimes call (the OCI hook, the CNI plugin) ask the daemon alike. subject: the container, for messages. */
+/* What all that put containers into sandboxes ask the daemon alike: the OCI hook, the CNI plugin, netpawl. subject: the container, for messages. */
 #ifndef NP_API_CLIENT_CONTAINER_H
 #define NP_API_CLIENT_CONTAINER_H
+
+#include <stdbool.h>
 
 #include "vocab/level.h"
 #include "vocab/session_name.h"
@@ -11,5 +13,9 @@
 int container_unknown(const char *socket, const char *subject, struct session_name *ret, bool *ret_go_on);
 /* The session has at least this level afterwards. CLI_OK, or the exit code. */
 int container_raise(const char *socket, const char *subject, const char *session, enum level level);
+
+/* The session's parent for containers, made if it has none. CLI_OK: "cgroup_parent" and "sandbox" are in the answer. */
+struct api_answer;
+int container_parent(const char *socket, const char *session, bool systemd, struct api_answer *ret);
 
 #endif

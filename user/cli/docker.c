@@ -10,22 +10,23 @@
 #include "cli/engine_args.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/parent.h"
-#include "cli/trust_files.h"
-#include "launch/run.h"
+#include "launch/trust_files.h"
 #include "reason.h"
 
-#define ENGINE_HELP(engine, example)                                                                            \
-	"Usage: netpawl " engine " --session USER/SESSION [OPTIONS] [--] [ENGINE OPTIONS] run|create ...\n\n"   \
-	"Runs " engine " with the same words, and adds to them what puts the container into a sandbox of the\n" \
-	"session from its birth: --cgroup-parent (see netpawl parent), mounts and variables for what it has\n"  \
-	"to trust, a label, and --cap-drop NET_RAW. Options that would lead it out again are refused:\n"        \
-	"--cgroup-parent, --cgroups, --pod, --privileged, and --cap-add of NET_ADMIN, NET_RAW, SYS_ADMIN,\n"    \
-	"SYS_MODULE, BPF or ALL. As root, on the host where the engine runs.\n\n"                               \
-	"Options:\n"                                                                                            \
-	"  --session U/S    the session; it is made if there is none\n"                                         \
-	"  --level LEVEL    raise the session to that level first\n" OPTIONS_COMMON "\nExample:\n"              \
-	"  netpawl " engine " --session alice/demo run --rm -it " example "\n\n"                                \
+#define ENGINE_HELP(engine, example)                                                                                  \
+	"Usage: netpawl " engine " --session USER/SESSION [OPTIONS] [--] [ENGINE OPTIONS] run|create ...\n\n"         \
+	"Runs " engine " with the same words, and adds to them what puts the container into a sandbox of the\n"       \
+	"session from its birth: --cgroup-parent (see netpawl parent), mounts and variables for what it has\n"        \
+	"to trust, a label, and --cap-drop NET_RAW. Options that would lead it out again are refused:\n"              \
+	"--cgroup-parent, --cgroups, --pod, --privileged, and --cap-add of NET_ADMIN, NET_RAW, SYS_ADMIN,\n"          \
+	"SYS_MODULE, BPF or ALL. As root, on the host where the engine runs.\n\n"                                     \
+	"Options:\n"                                                                                                  \
+	"  --session U/S    the session; it is made if there is none\n"                                               \
+	"  --level LEVEL    raise the session to that level first\n"                                                  \
+	"  --keep-bundles   do not mount over the image's own bundles of certificates: for a container in which\n"    \
+	"                   ca-certificates is installed, which takes the session's CA up by itself\n" OPTIONS_COMMON \
+	"\nExample:\n"                                                                                                \
+	"  netpawl " engine " --session alice/demo run --rm -it " example "\n\n"                                      \
 	"Exit codes: those of " engine "; before it starts 1 refused or failed, 2 wrong usage, 3 no daemon.\n"
 
 static const char docker_help[] = ENGINE_HELP("docker", "debian bash");
@@ -71,41 +72,6 @@ static int driver_ask(const char *engine, int argc, char *const *argv, bool *ret
 	return *ret_systemd || !strcmp(text.data, "cgroupfs\n") ? 0 : -EINVAL;
 }
 
-/* Where the daemon looks for it, to remove it with the parent. */
-static int trust_dir(const struct cli *cli, const char *sandbox, char path[static FS_PATH_SIZE])
-{
-	_api_answer_ struct api_answer answer = { 0 };
-	int r, code = api_call(cli->socket, sandbox, "GET", "/v1/launch", NULL, &answer);
-
-	if (code != CLI_OK)
-		return code;
-	r = fs_path(path, "%s/" NP_CONTAINERS_DIR "/%s", member_text(answer.json, "run_dir") ?: "", sandbox);
-	if (r == 0)
-		r = fs_mkdir_all(path, 0755);
-	if (r < 0)
-		error_print(sandbox, NP_R_FAILED, strerror(-r));
-	return r < 0 ? CLI_REFUSED : CLI_OK;
-}
-
-/* *ret_has false: there is no inspector, and so nothing to trust. */
-static int trust_prepare(const struct cli *cli, const char *session, const char *sandbox,
-			 char path[static FS_PATH_SIZE], bool *ret_has)
-{
-	cleanup(host_free) struct host host = { 0 };
-	cleanup(trust_free) struct trust trust = { 0 };
-	int r = host_look(NULL, &host), code = CLI_OK;
-
-	if (r < 0) {
-		error_print(session, NP_R_FAILED, strerror(-r));
-		return CLI_REFUSED;
-	}
-	r = session_trust(cli->socket, session, &host, true, &trust);
-	*ret_has = r > 0;
-	if (r > 0)
-		code = trust_dir(cli, sandbox, path);
-	return r < 0 || (r > 0 && code == CLI_OK && trust_files_write(path, &trust) < 0) ? CLI_REFUSED : code;
-}
-
 static int engine_exec(const char *engine, char **args)
 {
 	char detail[256];
@@ -116,9 +82,9 @@ static int engine_exec(const char *engine, char **args)
 	return CLI_REFUSED;
 }
 
-static int engine_run(struct cli *cli, const char *engine, const char *session, int argc, char **argv, int verb)
+static int engine_run(struct cli *cli, char **argv, int argc, int verb, struct engine_order order)
 {
-	struct engine_order order = { .podman = !strcmp(engine, "podman"), .session = session };
+	const char *engine = argv[0];
 	_api_answer_ struct api_answer answer = { 0 };
 	cleanup(engine_args_free) char **args = NULL;
 	char path[FS_PATH_SIZE];
@@ -131,9 +97,7 @@ static int engine_run(struct cli *cli, const char *engine, const char *session, 
 			engine, engine);
 		return CLI_REFUSED;
 	}
-	code = parent_ask(cli, session, systemd, &answer);
-	if (code == CLI_OK)
-		code = trust_prepare(cli, session, member_text(answer.json, "sandbox") ?: "", path, &trusts);
+	code = container_trust(cli->socket, order.session, systemd, &answer, path, &trusts);
 	if (code != CLI_OK)
 		return code;
 	order.parent = member_text(answer.json, "cgroup_parent");
@@ -147,8 +111,10 @@ static int engine_run(struct cli *cli, const char *engine, const char *session, 
 static int command_engine(struct cli *cli, const char *help, int argc, char **argv)
 {
 	const char *session = NULL, *level = NULL, *out;
+	bool keep = false;
 	const struct option_spec specs[] = { { "session", .value = &session, .complete = COMPLETE_SESSION },
-					     { "level", .value = &level, .complete = COMPLETE_LEVEL } };
+					     { "level", .value = &level, .complete = COMPLETE_LEVEL },
+					     { "keep-bundles", .flag = &keep } };
 	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), .until_operand = true };
 	char *engine = argv[0];
 	int next, verb, code = options_parse(&options, cli, argc, argv, &next);
@@ -173,7 +139,11 @@ static int command_engine(struct cli *cli, const char *help, int argc, char **ar
 	if (out)
 		return usage_error(engine, "%s would lead the container out of its sandbox", out);
 	code = level ? level_raise(cli, session, level) : CLI_OK;
-	return code == CLI_OK ? engine_run(cli, engine, session, argc, argv, verb) : code;
+	if (code != CLI_OK)
+		return code;
+	return engine_run(
+		cli, argv, argc, verb,
+		(struct engine_order){ .podman = !strcmp(engine, "podman"), .session = session, .keep_bundles = keep });
 }
 
 int command_docker(struct cli *cli, int argc, char **argv)

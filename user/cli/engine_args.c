@@ -8,21 +8,7 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
-#include "cli/trust_files.h"
-
-/* Where images keep the roots that their programs trust by themselves. What a root file system does not have the engine makes, in the
- * container's own layer. */
-static const struct {
-	const char *path, *file;
-} mounts[] = {
-	{ "/etc/ssl/certs/ca-certificates.crt", TRUST_BUNDLE },		       /* Debian, Alpine, distroless */
-	{ "/etc/ssl/cert.pem", TRUST_BUNDLE },				       /* Alpine, LibreSSL */
-	{ "/etc/pki/tls/certs/ca-bundle.crt", TRUST_BUNDLE },		       /* RHEL and its kin */
-	{ "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", TRUST_BUNDLE }, /* the same, where the one above leads */
-	{ "/etc/ssl/ca-bundle.pem", TRUST_BUNDLE },			       /* SUSE */
-	{ "/etc/ssl/certs/java/cacerts", TRUST_STORE },			       /* Java of Debian */
-	{ "/etc/pki/ca-trust/extracted/java/cacerts", TRUST_STORE },	       /* Java of RHEL */
-};
+#include "launch/trust_files.h"
 
 struct args {
 	char **words;
@@ -114,11 +100,12 @@ const char *engine_leads_out(int argc, char *const *argv, int verb)
 	return NULL;
 }
 
-static void trust_add(struct args *args, const char *dir)
+static void trust_add(struct args *args, const char *dir, bool keep_bundles)
 {
 	args_add(args, "--volume", "%s:%s:ro", dir, TRUST_DIR);
-	for (size_t i = 0; i < ARRAY_SIZE(mounts); i++)
-		args_add(args, "--volume", "%s/%s:%s:ro", dir, mounts[i].file, mounts[i].path);
+	for (size_t i = 0; i < trust_places_n; i++)
+		if (!keep_bundles || !strcmp(trust_places[i].file, TRUST_CA))
+			args_add(args, "--volume", "%s/%s:%s:ro", dir, trust_places[i].file, trust_places[i].path);
 	if (trust_variables_each(TRUST_DIR, variable_add, args) < 0)
 		args->failed = true;
 }
@@ -126,7 +113,7 @@ static void trust_add(struct args *args, const char *dir)
 char **engine_args(int argc, char *const *argv, int verb, const struct engine_order *order)
 {
 	/* Two words for each mount and variable, and some more. */
-	size_t size = (size_t)argc + 2 * (ARRAY_SIZE(mounts) + trust_variables()) + 32;
+	size_t size = (size_t)argc + 2 * (trust_places_n + trust_variables()) + 32;
 	struct args args = { .words = calloc(size + 1, sizeof(char *)), .size = size };
 
 	if (!args.words)
@@ -143,7 +130,7 @@ char **engine_args(int argc, char *const *argv, int verb, const struct engine_or
 		args_add(&args, "--cgroups", "no-conmon");
 	}
 	if (order->trust)
-		trust_add(&args, order->trust);
+		trust_add(&args, order->trust, order->keep_bundles);
 	for (int i = verb + 1; i < argc; i++)
 		args_add(&args, argv[i], NULL);
 	if (args.failed)

@@ -10,6 +10,7 @@ struct engine_order {
 	const char *session; /* USER/SESSION */
 	const char *parent;  /* for --cgroup-parent */
 	const char *trust;   /* a directory of the host with what it has to trust; NULL: none */
+	bool keep_bundles;   /* the image's own: it is given anchors and variables alone */
 };
 
 /* The place of "run" or "create"; -1: neither is there. */

@@ -5,8 +5,8 @@
 #include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/trust_files.h"
 #include "launch/run.h"
+#include "launch/trust_files.h"
 #include "reason.h"
 
 static const char env_help[] =

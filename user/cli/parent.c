@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "api_client/api.h"
+#include "api_client/container.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/parent.h"
 #include "reason.h"
 
 static const char parent_help[] =
@@ -24,21 +24,6 @@ static const char parent_help[] =
 	"alpine\n\n"
 	"Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon.\n";
 
-int parent_ask(const struct cli *cli, const char *session, bool systemd, struct api_answer *ret)
-{
-	json_t *body;
-	int code = api_body(
-		session, json_pack("{s:s,s:b,s:b}", "session", session, "parent", 1, "systemd", (int)systemd), &body);
-
-	if (code == CLI_OK)
-		code = api_call(cli->socket, session, "POST", "/v1/sandboxes", body, ret);
-	if (code == CLI_OK && !member_text(ret->json, "cgroup_parent")) {
-		error_print(session, NP_R_FAILED, "the daemon's answer has no cgroup");
-		return CLI_REFUSED;
-	}
-	return code;
-}
-
 int command_parent(struct cli *cli, int argc, char **argv)
 {
 	bool systemd = false;
@@ -51,7 +36,7 @@ int command_parent(struct cli *cli, int argc, char **argv)
 	code = command_parse(&options, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
-	code = parent_ask(cli, argv[next], systemd, &answer);
+	code = container_parent(cli->socket, argv[next], systemd, &answer);
 	if (code != CLI_OK)
 		return code;
 	parent = member_text(answer.json, "cgroup_parent");

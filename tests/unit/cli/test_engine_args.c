@@ -54,6 +54,22 @@ static void test_what_is_added_and_what_stays(void **state)
 	assert_false(has_pair(args, "--rm", "--cgroups", "no-conmon"));
 }
 
+static void test_bundles_that_are_kept(void **state)
+{
+	char **argv = WORDS("docker", "run", "IMAGE");
+	const struct engine_order order = { .session = "a/b", .parent = "/p", .trust = "/t", .keep_bundles = true };
+	cleanup(engine_args_free) char **args = engine_args(3, argv, 1, &order);
+
+	(void)state;
+	assert_non_null(args);
+	assert_true(has_pair(args, "IMAGE", "--volume", "/t:/run/netpawl:ro"));
+	assert_true(has_pair(args, "IMAGE", "--volume",
+			     "/t/authority.pem:/usr/local/share/ca-certificates/netpawl.crt:ro"));
+	assert_true(has_pair(args, "IMAGE", "--env", "SSL_CERT_FILE=/run/netpawl/bundle.pem"));
+	for (char **word = args; *word; word++)
+		assert_null(strstr(*word, "/t/bundle."));
+}
+
 static void test_podman(void **state)
 {
 	char **argv = WORDS("podman", "container", "create", "IMAGE");
@@ -111,6 +127,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_added_and_what_stays),
+		cmocka_unit_test(test_bundles_that_are_kept),
 		cmocka_unit_test(test_podman),
 		cmocka_unit_test(test_verbs),
 		cmocka_unit_test(test_what_leads_out),
