@@ -2,6 +2,7 @@
 #include "base/beside.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -43,6 +44,10 @@ static void *thread_work(void *data)
 {
 	struct beside *beside = data;
 
+	/* It shall use the time in which its caller waits, and not take the CPU from that before: one of this kind starts at once
+	 * where a CPU is free, and drives nobody away when it is woken. */
+	if (sched_getscheduler(0) == SCHED_OTHER)
+		pthread_setschedparam(pthread_self(), SCHED_BATCH, &(struct sched_param){ 0 });
 	pthread_mutex_lock(&beside->mutex);
 	while (!beside->over) {
 		if (!beside->fn || beside->taken) {

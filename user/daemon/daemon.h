@@ -32,6 +32,7 @@ struct daemon {
 	struct loaded_policy policy;
 	struct loop *loop;
 	struct store *store;
+	struct loop_task store_due; /* for store_tend() */
 	struct kernel *kernel;
 	struct supervisor *supervisor;
 	struct vault *vault;

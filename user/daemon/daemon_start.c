@@ -298,6 +298,21 @@ static int workspaces_start(struct daemon *d)
 	return r;
 }
 
+static void store_tend_now(void *data)
+{
+	struct daemon *d = data;
+
+	store_tend(d->store);
+}
+
+/* In a commit, which an answer waits for: later. */
+static void on_store_due(void *data)
+{
+	struct daemon *d = data;
+
+	loop_later(d->loop, &d->store_due);
+}
+
 static int state_start(struct daemon *d)
 {
 	char path[FS_PATH_SIZE];
@@ -310,6 +325,9 @@ static int state_start(struct daemon *d)
 			  r == -EPROTO ? "made by a version that this one does not know" : sql_strerror(r));
 		return r;
 	}
+	d->store_due.fn = store_tend_now;
+	d->store_due.data = d;
+	store_on_due(d->store, on_store_due, d);
 	r = fs_path(path, "%s/events", d->options.state_dir);
 	if (r == 0)
 		r = fs_mkdir_all(path, 0750);

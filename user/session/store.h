@@ -105,8 +105,9 @@ struct sandbox_row {
  * is no database of ours. */
 int store_open(const char *path, struct store **ret);
 void store_close(struct store *store);
-/* What keeps commits short, off their path: to be called now and then. */
+/* What keeps commits short, off their path: to be called now and then, and soon after fn was, which a commit calls. */
 void store_tend(struct store *store);
+void store_on_due(struct store *store, void (*fn)(void *data), void *data);
 
 /* All return 0 or -errno: -ENOENT no such row, -EEXIST, what sql_errno() says of the database (base/sql.h: -EBUSY
  * locked, -EUCLEAN corrupt, -EROFS, -ENOSPC), -EIO other failures.

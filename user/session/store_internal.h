@@ -127,8 +127,11 @@ struct store {
 	sqlite3_stmt *statements[STORE_STATEMENT_COUNT];
 	/* Rows, so that bounds can be kept without counting them each time. */
 	unsigned sessions, ended, levels;
-	int frames;    /* in the write-ahead log, after the last commit */
-	int tended;    /* the same, when store_tend() last had something to do */
+	/* Of the write-ahead log, in frames: what is in it after the last commit, what of that went into the database, and what
+	 * the file has room for. */
+	int frames, settled, placed;
+	void (*on_due)(void *data); /* it is time for store_tend(); NULL: nobody asks */
+	void *on_due_data;
 	bool unsynced; /* commits may not wait for the disk: see begin_synced() */
 };
 

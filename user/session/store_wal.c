@@ -16,23 +16,40 @@
 
 #define FRAME_BYTES (4096 + 24)
 #define AHEAD	    256	 /* frames that shall have their place, a megabyte: some eighty escalations */
+#define AHEAD_LEAST 64	 /* with fewer it does not wait for the next look */
 #define SETTLE_AT   500	 /* frames that go into the database between commits */
 #define SETTLE_MUST 4000 /* in the next commit, if nobody came by */
+
+/* The log has grown by as many as go into the database at once, or is about to reach what has its place: busy times do not wait
+ * for the next look, for each of their commits would pay for a file that grows. */
+static bool wal_is_due(const struct store *store)
+{
+	return store->frames - store->settled >= SETTLE_AT || store->placed < store->frames + AHEAD_LEAST;
+}
 
 static int on_commit(void *data, sqlite3 *db, const char *name, int frames)
 {
 	struct store *store = data;
 
+	if (frames < store->frames) /* it began anew */
+		store->settled = 0;
 	store->frames = frames;
 	if (frames >= SETTLE_MUST)
 		sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+	if (store->on_due && wal_is_due(store))
+		store->on_due(store->on_due_data);
 	return SQLITE_OK;
 }
 
 void wal_watch(struct store *store)
 {
-	store->tended = -1;
 	sqlite3_wal_hook(store->db, on_commit, store);
+}
+
+void store_on_due(struct store *store, void (*fn)(void *data), void *data)
+{
+	store->on_due = fn;
+	store->on_due_data = data;
 }
 
 /* Nobody else writes to the log, and we are not in a commit. */
@@ -49,19 +66,22 @@ static int wal_extend(struct store *store)
 	fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
-	if (st.st_size >= (store->frames + AHEAD / 2) * (off_t)FRAME_BYTES)
-		return 0;
-	if (pwrite(fd, zeros, sizeof(zeros), st.st_size) < 0 || fdatasync(fd) < 0)
-		return -errno;
+	if (st.st_size < (store->frames + AHEAD / 2) * (off_t)FRAME_BYTES) {
+		if (pwrite(fd, zeros, sizeof(zeros), st.st_size) < 0 || fdatasync(fd) < 0)
+			return -errno;
+		st.st_size += sizeof(zeros);
+	}
+	store->placed = (int)(st.st_size / FRAME_BYTES);
 	return 0;
 }
 
 void store_tend(struct store *store)
 {
-	if (store->frames == store->tended)
-		return;
-	if (store->frames >= SETTLE_AT)
+	if (store->frames - store->settled >= SETTLE_AT) {
 		sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-	wal_extend(store); /* what fails here costs a commit its time, and nothing else */
-	store->tended = store->frames;
+		store->settled = store->frames;
+	}
+	/* What fails here costs commits their time, and nothing else. It is not tried again at each of them. */
+	if (store->placed < store->frames + AHEAD / 2 && wal_extend(store) < 0)
+		store->placed = store->frames + AHEAD / 2;
 }

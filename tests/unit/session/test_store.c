@@ -708,6 +708,41 @@ static void test_tended_log(void **state)
 	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 700);
 }
 
+static void count_due(void *data)
+{
+	++*(unsigned *)data;
+}
+
+/* In busy times it does not wait for the next look: whoever asks is told by the commit that leaves too little room, or too much to
+ * carry over, and not by those after it when that was seen to. */
+static void test_log_is_due(void **state)
+{
+	unsigned due = 0, generation = 2, told = 0;
+	off_t most;
+
+	(void)state;
+	store_on_due(store, count_due, &due);
+	put("a/b", LEVEL_PUBLIC, NP_FULL, 1);
+	assert_int_equal(due, 1); /* it has no room yet */
+	store_tend(store);
+	most = wal_size();
+	for (due = 0; generation < 2000; generation++) {
+		assert_int_equal(
+			store_session_raise(store, "a/b", RUNG(LEVEL_SECRET, NP_NONE, generation), NULL, NULL, NULL),
+			0);
+		if (due) {
+			told++;
+			store_tend(store);
+			most = wal_size() > most ? wal_size() : most;
+			due = 0;
+		}
+		assert_true(wal_size() <= most); /* no commit has made the file grow */
+	}
+	assert_true(told >= 3 && told < 30);
+	assert_true(most < 1000 * (4096 + 24)); /* it begins anew before it is long */
+	store_on_due(store, NULL, NULL);
+}
+
 /* Another process that reads the file does not take itself for the last one that has it open: it would remove the log, and
  * what is written there afterwards would be nowhere. */
 static void test_readers_leave_the_log(void **state)
@@ -763,6 +798,7 @@ int main(void)
 		store_test(test_upgrade_keeps_runs),
 		store_test(test_foreign_files),
 		store_test(test_tended_log),
+		store_test(test_log_is_due),
 		store_test(test_readers_leave_the_log),
 	};
 
