@@ -55,7 +55,8 @@ static __always_inline long np_parse_ports(struct __sk_buff *skb, __u32 offset, 
 	return 0;
 }
 
-static __always_inline long np_parse(struct __sk_buff *skb, struct np_packet *p)
+/* The IP header alone. Returns where it ends, or an error. *end: where the packet does. */
+static __always_inline long np_parse_ip(struct __sk_buff *skb, struct np_packet *p, __u32 *end)
 {
 	if (skb->protocol == bpf_htons(NP_ETH_P_IP)) {
 		__u8 ip[20];
@@ -72,11 +73,9 @@ static __always_inline long np_parse(struct __sk_buff *skb, struct np_packet *p)
 		__builtin_memcpy(&word, ip + 16, 4);
 		p->dst = np_addr_v4(word);
 		p->options = header != 20;
-		if (((ip[6] & 0x1f) | ip[7]) != 0) {
-			p->fragment = true;
-			return 0;
-		}
-		return np_parse_ports(skb, header, (__u32)ip[2] << 8 | ip[3], p);
+		p->fragment = ((ip[6] & 0x1f) | ip[7]) != 0;
+		*end = (__u32)ip[2] << 8 | ip[3];
+		return header;
 	}
 	if (skb->protocol == bpf_htons(NP_ETH_P_IPV6)) {
 		__u8 ip[40];
@@ -89,9 +88,20 @@ static __always_inline long np_parse(struct __sk_buff *skb, struct np_packet *p)
 		__builtin_memcpy(&p->dst, ip + 24, 16);
 		p->options = p->protocol != NP_IPPROTO_TCP && p->protocol != NP_IPPROTO_UDP &&
 			     p->protocol != NP_IPPROTO_ICMPV6;
-		return np_parse_ports(skb, 40, 40 + ((__u32)ip[4] << 8 | ip[5]), p);
+		*end = 40 + ((__u32)ip[4] << 8 | ip[5]);
+		return 40;
 	}
 	return -1;
+}
+
+static __always_inline long np_parse(struct __sk_buff *skb, struct np_packet *p)
+{
+	__u32 end = 0;
+	long header = np_parse_ip(skb, p, &end);
+
+	if (header < 0 || p->fragment)
+		return header < 0 ? header : 0;
+	return np_parse_ports(skb, (__u32)header, end, p);
 }
 
 #endif

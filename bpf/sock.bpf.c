@@ -271,7 +271,7 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 		.connecting = hook == NP_HOOK_CONNECT,
 	};
 	__u64 netns = bpf_get_netns_cookie(ctx);
-	__u8 kind = np_addr_kind(netns, &addr);
+	__u8 kind = np_addr_is_localhost(&addr) ? NP_ADDR_OWN : np_addr_kind(netns, &addr);
 	enum np_reason reason;
 
 	f.many = kind == NP_ADDR_BROADCAST || np_addr_is_many(&addr);

@@ -44,6 +44,13 @@ np_pure bool np_addr_is_loopback(const struct np_addr *a)
 	return a->d[0] == 0 && a->w[2] == 0 && a->w[3] == np_net32(1);
 }
 
+/* The one address of its family that every host has, and that no device has as its network's broadcast address. */
+np_pure bool np_addr_is_localhost(const struct np_addr *a)
+{
+	return a->d[0] == 0 && ((a->w[2] == np_net32(0xffff) && a->w[3] == np_net32(0x7f000001)) ||
+				(a->w[2] == 0 && a->w[3] == np_net32(1)));
+}
+
 /* Multicast and broadcast, as far as the address tells. Subnet broadcasts are in np_host_addrs. */
 np_pure bool np_addr_is_many(const struct np_addr *a)
 {
