@@ -102,11 +102,14 @@ class Docker(Engine):
         self.socket = self.dir / "docker.sock"
         argv = [*self.world.enter(), "dockerd", "--data-root", self.dir / "data", "--exec-root", self.dir / "exec", "-p", self.dir / "pid",
                 "-H", f"unix://{self.socket}", "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--bridge=none",
-                "--containerd-namespace", base.unique("d")]
+                "--containerd-namespace", base.unique("d"), *self.more()]
         self.log = open(self.dir / "dockerd.log", "wb")
         self.process = base.popen([str(a) for a in argv], stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
         up = lambda: self.call("version", check=False).returncode == 0
         assert base.eventually(up, 90, 0.3), (self.dir / "dockerd.log").read_text()[-3000:]
+
+    def more(self):
+        return []
 
     def command(self):
         return ["docker", "-H", f"unix://{self.socket}"]

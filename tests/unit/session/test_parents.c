@@ -41,6 +41,32 @@ static void test_names(void **state)
 	}
 }
 
+/* Where systemd has a slice of this name: a-b-c.slice is a.slice/a-b.slice/a-b-c.slice (systemd.slice(5)). */
+static void systemd_path(const char *name, char ret[static FS_PATH_SIZE])
+{
+	size_t len = 0;
+
+	for (const char *dash = name; (dash = strchr(dash, '-')); dash++)
+		len += (size_t)snprintf(ret + len, FS_PATH_SIZE - len, "/%.*s.slice", (int)(dash - name), name);
+	snprintf(ret + len, FS_PATH_SIZE - len, "/%s", name);
+}
+
+static void test_a_slice_is_where_systemd_has_it(void **state)
+{
+	static const char *const texts[] = { "alice/demo", "a-b/c-d-e", "a.b/c.slice", "x@y/p+q", "u/netpawl-x" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		struct session_name name = named(texts[i]);
+		char slice[PARENT_NAME_SIZE], path[FS_PATH_SIZE], ours[FS_PATH_SIZE];
+
+		parent_name(&name, true, slice);
+		systemd_path(slice, path);
+		assert_int_equal(fs_path(ours, "/netpawl.slice/%s", slice), 0);
+		assert_string_equal(path, ours);
+	}
+}
+
 static void test_the_longest_name_fits(void **state)
 {
 	char text[NP_SESSION_MAX + 1], name[PARENT_NAME_SIZE];
