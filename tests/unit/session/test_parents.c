@@ -107,6 +107,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fake_test(test_names),
+		fake_test(test_a_slice_is_where_systemd_has_it),
 		fake_test(test_the_longest_name_fits),
 		fake_test(test_one_of_each_kind),
 	};
