@@ -53,7 +53,7 @@ static void systemd_path(const char *name, char ret[static FS_PATH_SIZE])
 
 static void test_a_slice_is_where_systemd_has_it(void **state)
 {
-	static const char *const texts[] = { "alice/demo", "a-b/c-d-e", "a.b/c.slice", "x@y/p+q", "u/netpawl-x" };
+	static const char *const texts[] = { "alice/demo", "a-b/c-d-e", "a.b/c.slice", "a+b@c/d", "u/netpawl-x" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
