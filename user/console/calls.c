@@ -28,6 +28,7 @@ static const struct call calls[] = {
 	{ "GET", "/v1/questions/*", CALL_READS | CALL_INBOX },
 	{ "GET", "/v1/policy", CALL_READS },
 	{ "GET", "/v1/policy/source", CALL_READS },
+	{ "GET", "/v1/credentials", CALL_READS },
 	{ "GET", "/v1/events", CALL_READS },
 	{ "POST", "/v1/questions/*/answer", CALL_ANSWERS | CALL_INBOX },
 	{ "POST", "/v1/questions/*/revoke", CALL_ANSWERS | CALL_INBOX },
@@ -38,6 +39,7 @@ static const struct call calls[] = {
 	{ "DELETE", "/v1/sessions/*/*", CALL_CHANGES },
 	{ "DELETE", "/v1/sandboxes/*", CALL_CHANGES },
 	{ "POST", "/v1/policy/reload", CALL_CHANGES },
+	{ "PUT", "/v1/policy/file", CALL_CHANGES },
 };
 
 /* Letters, digits, and what names are made of; escaped: everything but what would make the daemon see another path. */

@@ -9,7 +9,9 @@
 #include "api_client/api_http.h"
 #include "base/cleanup.h"
 #include "console/console.h"
+#include "console/outline.h"
 #include "console/policy_try.h"
+#include "policy/keys.h"
 #include "reason.h"
 
 static enum MHD_Result json_send(struct visit *visit, json_t *object)
@@ -80,7 +82,7 @@ static enum MHD_Result info_get(struct visit *visit)
 					  "socket", console->socket));
 }
 
-/* {name, text, cases, history}: how the live policy would be with this text in the place of that file. */
+/* {name, text, cases, history, outline}: how the live policy would be with this text in the place of that file. */
 static enum MHD_Result policy_post(struct visit *visit)
 {
 	cleanup(client_answer_free) struct client_answer source = { 0 }, events = { 0 };
@@ -102,6 +104,8 @@ static enum MHD_Result policy_post(struct visit *visit)
 				   events.status == 200 ? &events.body : NULL);
 		pthread_mutex_unlock(&one);
 	}
+	if (found && json_is_true(json_object_get(body, "outline")))
+		json_object_set_new(found, "outline", outline_make(text, strlen(text)) ?: json_null());
 	json_decref(body);
 	json_decref(running);
 	if (found)
@@ -110,6 +114,17 @@ static enum MHD_Result policy_post(struct visit *visit)
 		return visit_fail(visit, (unsigned)source.status, NP_R_NO_ROLE, "the policy is not for you to see");
 	return r == -EINVAL ? visit_fail(visit, 400, NP_R_BAD_REQUEST, "it takes a name and a text without NUL")
 			    : visit_fail(visit, 503, NP_R_NO_DAEMON, "the live policy is not to be had");
+}
+
+/* The JSON Schema of policy files: what the editor completes by. */
+static enum MHD_Result schema_get(struct visit *visit)
+{
+	struct buf out = BUF_INIT(1u << 20);
+	size_t len;
+
+	policy_schema(&out);
+	len = out.len;
+	return visit_text(visit, 200, "application/json", buf_take(&out), len);
 }
 
 bool own_is(const char *path)
@@ -129,6 +144,8 @@ enum MHD_Result own_call(struct visit *visit, bool logged_in)
 		return link_post(visit);
 	if (posts && !visit->console->rights.approver && !strcmp(visit->path, "/console/policy"))
 		return policy_post(visit);
+	if (!posts && !strcmp(visit->path, "/console/schema"))
+		return schema_get(visit);
 	if (!posts && !strcmp(visit->path, "/console/info"))
 		return info_get(visit);
 	return visit_fail(visit, 404, NP_R_NO_SUCH_PATH, "the console has no such page");

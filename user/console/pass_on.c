@@ -112,7 +112,7 @@ enum MHD_Result visit_pass_on(struct visit *visit)
 	if (r < 0)
 		return visit_fail(visit, r == -ENOENT ? 404 : 400, r == -ENOENT ? NP_R_NO_SUCH_PATH : NP_R_BAD_REQUEST,
 				  "the console does not pass that on");
-	if (visit->body.len > NP_BODY_MAX || (visit->body.len && strlen(visit->body.data) != visit->body.len))
+	if (visit->body.len > NP_CONSOLE_BODY || (visit->body.len && strlen(visit->body.data) != visit->body.len))
 		return visit_fail(visit, 413, NP_R_TOO_LARGE, "the body is too large, or has a NUL");
 	buf_puts(&path, visit->path);
 	if (visit->query)

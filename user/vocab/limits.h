@@ -114,7 +114,8 @@
 #define NP_CONSOLE_TIMEOUT_S   60 /* a browser that says nothing for so long is dropped; a stream has NP_HEARTBEAT_S */
 #define NP_CONSOLE_MEMORY      (64u << 10) /* header memory per connection */
 #define NP_CONSOLE_URI	       4096 /* path and query of a request: a session's name and some numbers */
-#define NP_CONSOLE_BODY	       (10u << 20) /* of a request: a policy that is checked, NP_POLICY_BYTES, escaped for JSON */
+#define NP_CONSOLE_BODY	       NP_POLICY_BODY /* of a request: a policy that is checked, or saved */
+#define NP_CONSOLE_OUTLINE     20000 /* values of a policy file that the page shows as a form */
 #define NP_CONSOLE_TOKENS      8 /* links that nobody has opened yet */
 #define NP_CONSOLE_TOKEN_S     600 /* for so long a link is good */
 #define NP_CONSOLE_LOGINS      32 /* browsers that have opened one */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 import test from "node:test";
 import assert from "node:assert/strict";
-import { marks, summary } from "../../../user/console/page/settings.js";
+import { listsOf, marks, summary } from "../../../user/console/page/settings.js";
 
 test("what changes, in words", () => {
   const one = (before, after) => ({ before, after });
@@ -12,4 +12,10 @@ test("what changes, in words", () => {
 test("errors are stronger than warnings, and of this file alone", () => {
   const at = marks({ errors: [{ file: "/etc/p.yaml", line: 3 }, { file: "/etc/other.yaml", line: 9 }], warnings: [{ file: "p.yaml", line: 3 }, { file: "p.yaml", line: 5 }] }, "p.yaml");
   assert.deepEqual([...at].sort((a, b) => a[0] - b[0]), [[3, "bad"], [5, "warn"]]);
+});
+
+test("lists of the files, and the one that comes with netpawl", () => {
+  const text = 'version: 1\nlists:  # ours\n  one: [a.example]\n  # a remark\n  two:\n    hosts: [b.example]\n    quiet: true\nrules:\n  - allow: "@llm"\n';
+  assert.deepEqual(listsOf({ files: [{ text }, { text: "version: 1\n" }] }), ["llm", "one", "two"]);
+  assert.deepEqual(listsOf({ files: [{ text: "version: 1\nrules: []\n" }] }), []);
 });
