@@ -315,7 +315,7 @@ static __always_inline void np_cut_note(struct sock_common *skc, const struct np
 	holder = bpf_sk_storage_get(&np_holder, skc, NULL, 0);
 	if (holder && holder->noted && state->all != NP_CUT_ALL_ANEW)
 		return;
-	np_socket_add(owner.id, np_sock_address(skc), bpf_get_socket_cookie(skc), protocol);
+	np_socket_ensure(owner.sandbox, owner.id, np_sock_address(skc), bpf_get_socket_cookie(skc), protocol);
 	if (holder)
 		holder->noted = 1;
 }

@@ -240,6 +240,17 @@ np_pure enum np_reason np_judge_out(const struct np_facts *f)
 	return NP_R_MODE_NONE;
 }
 
+/* A packet of an open TCP connection in FULL, where no rule speaks of addresses: is it clear from its addresses alone that
+ * np_judge_out() lets it pass, and that its source is the sandbox's own? */
+np_pure bool np_judge_plain(const struct np_addr *src, const struct np_addr *dst, bool local)
+{
+	if (np_addr_is_many(dst))
+		return false;
+	if (local)
+		return np_addr_is_loopback(src) && np_addr_is_loopback(dst);
+	return !np_addr_is_metadata(dst) && !np_addr_is_natted(dst);
+}
+
 /* From beyond the host: answers to what the sandbox may ask, and in FULL callers at ports that the policy names. PROXIED
  * has no callers at all: what is said to them would pass nobody. */
 np_pure enum np_reason np_judge_from_outside(const struct np_facts *f)

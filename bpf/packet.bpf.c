@@ -270,12 +270,8 @@ __noinline int np_is_plain(struct __sk_buff *skb, __u32 local)
 	struct np_packet p = {};
 	__u32 end;
 
-	if (np_in_force_now().full_rules || !np_is_established(skb->sk) || np_parse_ip(skb, &p, &end) < 0 ||
-	    p.protocol != NP_IPPROTO_TCP || p.options || p.fragment || np_addr_is_many(&p.dst))
-		return false;
-	if (local)
-		return np_addr_is_loopback(&p.src) && np_addr_is_loopback(&p.dst);
-	return !np_addr_is_metadata(&p.dst) && !np_addr_is_natted(&p.dst);
+	return !np_in_force_now().full_rules && np_is_established(skb->sk) && np_parse_ip(skb, &p, &end) >= 0 &&
+	       p.protocol == NP_IPPROTO_TCP && !p.options && !p.fragment && np_judge_plain(&p.src, &p.dst, local);
 }
 
 SEC("cgroup_skb/egress")

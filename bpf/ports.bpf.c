@@ -113,32 +113,56 @@ int np_post_bind6(struct bpf_sock *ctx)
 	return np_post_bind(ctx);
 }
 
+/* Takes back what np_count_socket() has counted. Returns the sandbox that the socket belongs to, or NULL: with it np_retire has
+ * given back what was counted. */
+static __always_inline struct np_sandbox *np_uncount_socket(struct bpf_sock *ctx, struct np_holder *holder)
+{
+	__u32 protocol = *(volatile __u32 *)&ctx->protocol, zero = 0, counted;
+	__u64 id = holder ? holder->cgroup_id : 0;
+	struct np_sandbox *sandbox;
+	struct np_share *share;
+
+	counted = id != 0;
+	if (counted) {
+		holder->cgroup_id = 0;
+		sandbox = bpf_map_lookup_elem(&np_sandboxes, &id);
+	} else {
+		struct np_owner owner = np_owner_of(ctx);
+
+		sandbox = owner.sandbox;
+		if (sandbox && protocol == NP_IPPROTO_TCP) {
+			struct np_socket_query query = { .cgroup_id = owner.id,
+							 .sock = np_sock_address(ctx),
+							 .cookie = bpf_get_socket_cookie(ctx),
+							 .counted = 1 };
+
+			np_socket_find(&query, *(volatile __u32 *)&sandbox->slots);
+			counted = query.counted;
+		}
+	}
+	if (!sandbox || !counted)
+		return sandbox;
+	__sync_fetch_and_add(&sandbox->sockets, -1);
+	share = bpf_map_lookup_elem(&np_share, &zero);
+	if (share)
+		__sync_fetch_and_add(&share->sockets, -1);
+	return sandbox;
+}
+
 /* close(), before the kernel takes the port away. So the entry stays until the next socket of the sandbox is closed;
  * in between it says what is true by itself. */
 SEC("cgroup/sock_release")
 int np_release(struct bpf_sock *ctx)
 {
 	struct np_holder *holder = bpf_sk_storage_get(&np_holder, ctx, NULL, 0);
-	struct np_share *share;
+	struct np_sandbox *sandbox = np_uncount_socket(ctx, holder);
 	struct np_hold_key old;
 	struct np_hold *hold;
-	struct np_sandbox *sandbox;
-	__u32 zero = 0, key;
+	__u32 key;
 	__u64 id;
 
-	if (!holder)
+	if (!holder || !sandbox)
 		return np_allow();
-	id = holder->cgroup_id;
-	sandbox = bpf_map_lookup_elem(&np_sandboxes, &id);
-	if (!sandbox) /* with it np_retire has given back what was counted */
-		return np_allow();
-	if (id) {
-		holder->cgroup_id = 0;
-		__sync_fetch_and_add(&sandbox->sockets, -1);
-		share = bpf_map_lookup_elem(&np_share, &zero);
-		if (share)
-			__sync_fetch_and_add(&share->sockets, -1);
-	}
 	if (!holder->held) { /* in another network namespace, where no port is kept */
 		id = bpf_get_socket_cookie(ctx);
 		if (ctx->protocol == NP_IPPROTO_UDP)

@@ -43,12 +43,15 @@ static __always_inline void np_report_sock(const struct np_owner *owner, const s
 
 /* One more socket of this sandbox. What it may have is bounded, and so is what all have together, but for a few that
  * each has in any case. Accepted sockets are not counted: they take no port. Nor are those that were open when a cgroup
- * was adopted: np_release gives back only what was counted here. */
+ * was adopted: np_release gives back only what was counted here. That it was is said by the entry of np_sockets that a TCP
+ * socket gets in any case; or, when that is not where np_release would look for it, and of others, by a note with the socket,
+ * which costs more than all the rest of this. */
 static __always_inline enum np_reason np_count_socket(struct bpf_sock *ctx, const struct np_owner *owner,
 						      __u32 protocol)
 {
+	struct np_socket_query query = { .cgroup_id = owner->id, .sock = np_sock_address(ctx), .protocol = protocol };
 	struct np_sandbox *sandbox = owner->sandbox;
-	struct np_holder *holder;
+	struct np_holder *holder = NULL;
 	struct np_share *share;
 	__u32 zero = 0;
 
@@ -61,16 +64,21 @@ static __always_inline enum np_reason np_count_socket(struct bpf_sock *ctx, cons
 	if (*(volatile __s64 *)&share->sockets >= np_sockets_all &&
 	    *(volatile __s32 *)&sandbox->sockets >= NP_SOCKETS_SURE)
 		return NP_R_TOO_MANY_SOCKETS;
-	holder = bpf_sk_storage_get(&np_holder, ctx, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!holder)
-		return NP_R_INTERNAL;
-	holder->cgroup_id = owner->id;
+	if (np_is_ported(protocol)) {
+		query.cookie = bpf_get_socket_cookie(ctx);
+		query.counted = protocol == NP_IPPROTO_TCP;
+		if (np_socket_note(&query))
+			query.counted = 0;
+	}
+	if (!query.counted) {
+		holder = bpf_sk_storage_get(&np_holder, ctx, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+		if (!holder)
+			return NP_R_INTERNAL;
+		holder->cgroup_id = owner->id;
+		holder->noted = np_is_ported(protocol);
+	}
 	__sync_fetch_and_add(&sandbox->sockets, 1);
 	__sync_fetch_and_add(&share->sockets, 1);
-	if (np_is_ported(protocol)) {
-		np_socket_add(owner->id, np_sock_address(ctx), bpf_get_socket_cookie(ctx), protocol);
-		holder->noted = 1;
-	}
 	return NP_R_OPEN_MODE;
 }
 

@@ -3,6 +3,12 @@
 
 #include "sockets.bpf.h"
 
+/* The first slot that a socket tries. */
+static __always_inline __u32 np_slot_first(__u64 sock, __u32 slots)
+{
+	return (__u32)(sock * 0x9e3779b97f4a7c15ull >> 40) & (slots - 1);
+}
+
 /* The first slot to try follows from where the socket lies: the kernel gives the memory of the socket that was closed last to
  * the next one, so it is the slot of one that is gone for sure, and still in the CPU's cache. After that it is chance, so that
  * no run of sockets that stay is in the way. When none of several is free the sandbox gets as many slots again, and the new
@@ -25,12 +31,13 @@ __noinline int np_socket_note(struct np_socket_query *query)
 	fresh.sock = query->sock;
 	fresh.cookie = query->cookie;
 	fresh.protocol = query->protocol;
+	fresh.counted = query->counted;
 	slots = *(volatile __u32 *)&sandbox->slots;
 	if (slots & NP_SLOTS_LOST)
 		return -ENOSPC;
-	more = slots ? slots : NP_SLOTS_MIN;
-	if (!slots)
-		__sync_val_compare_and_swap(&sandbox->slots, 0, NP_SLOTS_MIN);
+	more = slots < NP_SLOTS_MIN ? NP_SLOTS_MIN : slots;
+	if (slots < NP_SLOTS_MIN)
+		__sync_val_compare_and_swap(&sandbox->slots, slots, NP_SLOTS_MIN);
 	for (int i = 0; i < 2 * NP_SLOT_TRIES; i++) {
 		if (i == NP_SLOT_TRIES) {
 			slots = *(volatile __u32 *)&sandbox->slots;
@@ -40,15 +47,39 @@ __noinline int np_socket_note(struct np_socket_query *query)
 			__sync_val_compare_and_swap(&sandbox->slots, slots, 2 * slots);
 			first = more = slots;
 		}
-		key.slot = first + ((i ? bpf_get_prandom_u32() : (__u32)(fresh.sock * 0x9e3779b97f4a7c15ull >> 40)) &
-				    (more - 1));
+		key.slot = i ? first + (bpf_get_prandom_u32() & (more - 1)) : np_slot_first(fresh.sock, more);
 		r = np_slot_take(&key, &fresh);
 		if (!r)
 			return 0;
+		fresh.counted = 0; /* nobody would find it there to take the count back */
+		query->counted = 0;
 		if (r != -EEXIST)
 			break;
 	}
 	__sync_fetch_and_or(&sandbox->slots, NP_SLOTS_LOST);
 	np_error_count(NP_AT_SOCKET_NOTE, r);
 	return -ENOSPC;
+}
+
+/* A socket that was closed cannot have given up its entry: nothing takes that away before the socket is gone. */
+__noinline int np_socket_find(struct np_socket_query *query, __u32 slots)
+{
+	struct np_socket_key key = {};
+	struct np_socket *socket;
+
+	if (!query)
+		return 0;
+	key.cgroup_id = query->cgroup_id;
+	slots &= ~NP_SLOTS_LOST;
+	for (int i = 0; i < NP_SLOT_DOUBLINGS && slots >= NP_SLOTS_MIN; i++, slots >>= 1) {
+		key.slot = np_slot_first(query->sock, slots);
+		socket = bpf_map_lookup_elem(&np_sockets, &key);
+		if (!socket || *(volatile __u64 *)&socket->cookie != query->cookie)
+			continue;
+		if (query->counted)
+			query->counted = __sync_lock_test_and_set(&socket->counted, 0);
+		return 1;
+	}
+	query->counted = 0;
+	return 0;
 }

@@ -32,19 +32,32 @@ static __always_inline long np_slot_take(const struct np_socket_key *key, const 
 		return -EEXIST;
 	there->sock = fresh->sock;
 	there->protocol = fresh->protocol;
+	there->counted = fresh->counted;
 	/* Last, and with a barrier: whoever reads this cookie reads what belongs to it. */
 	__sync_val_compare_and_swap(&there->cookie, NP_SOCKET_BUSY, fresh->cookie);
 	return 0;
 }
 
-/* sockets.bpf.c. A function of its own, so that the verifier walks it once. */
+/* sockets.bpf.c. Functions of their own, so that the verifier walks them once. */
 struct np_socket_query {
 	__u64 cgroup_id; /* of its sandbox */
 	__u64 sock, cookie;
 	__u32 protocol;
-	__u32 pad;
+	__u32 counted; /* in: its entry shall have the count of it; out: it has. np_socket_find(): to be taken away; it was there */
 };
 int np_socket_note(struct np_socket_query *query);
+/* 1: it is noted in the first slot that it tried, among so many as there are now or were before. 0: it may be noted elsewhere. */
+int np_socket_find(struct np_socket_query *query, __u32 slots);
+
+/* The same for one that may be noted already. sandbox: its own, not NULL. */
+static __always_inline void np_socket_ensure(const struct np_sandbox *sandbox, __u64 cgroup_id, __u64 sock,
+					     __u64 cookie, __u32 protocol)
+{
+	struct np_socket_query query = { .cgroup_id = cgroup_id, .sock = sock, .cookie = cookie, .protocol = protocol };
+
+	if (!np_socket_find(&query, *(const volatile __u32 *)&sandbox->slots))
+		np_socket_note(&query);
+}
 
 static __always_inline void np_socket_add(__u64 cgroup_id, __u64 sock, __u64 cookie, __u32 protocol)
 {

@@ -84,12 +84,15 @@ static __always_inline void np_flow_remember(struct bpf_sock_ops *ctx, struct bp
 	bpf_sock_ops_cb_flags_set(ctx, BPF_SOCK_OPS_STATE_CB_FLAG);
 }
 
-/* A TCP socket that leads somewhere from now on, and was not noted when it was made. */
-static __always_inline void np_connection_note(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
+/* A TCP socket that leads somewhere from now on. perhaps: it may have been noted when it was made. */
+static __always_inline void np_connection_note(struct bpf_sock_ops *ctx, struct bpf_sock *sk, bool perhaps)
 {
 	struct np_owner owner = np_owner_of(sk);
 
-	if (owner.sandbox)
+	if (owner.sandbox && perhaps)
+		np_socket_ensure(owner.sandbox, owner.id, np_sock_address(sk), bpf_get_socket_cookie(ctx),
+				 NP_IPPROTO_TCP);
+	else if (owner.sandbox)
 		np_socket_add(owner.id, np_sock_address(sk), bpf_get_socket_cookie(ctx), NP_IPPROTO_TCP);
 }
 
@@ -126,13 +129,13 @@ int np_sockops(struct bpf_sock_ops *ctx)
 		return 1;
 	}
 	if (ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB) {
-		np_connection_note(ctx, sk);
+		np_connection_note(ctx, sk, false);
 		return 1;
 	}
 	if (ctx->op == BPF_SOCK_OPS_TCP_CONNECT_CB) {
 		holder = bpf_sk_storage_get(&np_holder, sk, NULL, 0);
 		if (!holder || !holder->noted) /* it may be noted twice: whoever connects so does it once or twice */
-			np_connection_note(ctx, sk);
+			np_connection_note(ctx, sk, true);
 	}
 	flow = bpf_sk_storage_get(&np_steered, sk, NULL, 0);
 	if (!flow)

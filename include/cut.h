@@ -85,7 +85,7 @@ struct np_socket {
 	__u64 sock;   /* address of the kernel's struct sock: only ever read, and only while the cookie fits */
 	__u64 cookie; /* of the socket, which is never given twice; NP_SOCKET_BUSY while the slot changes hands */
 	__u32 protocol;
-	__u32 pad;
+	__u32 counted; /* np_sandbox.sockets has it, and goes by this entry: see np_count_socket() */
 };
 
 #define NP_SOCKET_BUSY (~0ull)

@@ -24,8 +24,8 @@ def test_one_sandbox_does_not_take_all_ports(world, pool, boxes, kind):
     """As nobody, in NONE: it gets its share and then EMFILE, with a reason; the host binds, others send."""
     box, other = boxes("NONE", kind=kind, user="nobody"), pool("NONE", user="nobody")
     before = counted(box)
-    for how in ("bind", "send"):
-        status, got = box.payload("ports", "take", kind="udp", count=4000, how=how, timeout=60)
+    for protocol, how in (("udp", "bind"), ("udp", "send"), ("tcp", "bind"), ("tcp", "nothing")):
+        status, got = box.payload("ports", "take", kind=protocol, count=4000, how=how, timeout=60)
         assert status == 0 and got["ended"] == "EMFILE", got
         assert PER_SANDBOX - 16 <= got["taken"] <= PER_SANDBOX
         assert counted(box) == before, "what was closed is given back"

@@ -656,9 +656,75 @@ static void the_host_is_closed_from_afar(void **state)
 	}
 }
 
+static void localhost_is_one_address_of_each_family(void **state)
+{
+	static const char *const are[] = { "127.0.0.1", "::1" };
+	static const char *const are_not[] = { "127.0.0.2", "127.255.255.255", "0.0.0.0",     "::",
+					       "::2",	    "192.0.2.1",       "2001:db8::1", "::127.0.0.1" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(are) / sizeof(*are); i++) {
+		struct np_addr a = addr(are[i]);
+
+		assert_true(np_addr_is_localhost(&a) && np_addr_is_loopback(&a) && !np_addr_is_many(&a));
+	}
+	for (size_t i = 0; i < sizeof(are_not) / sizeof(*are_not); i++) {
+		struct np_addr a = addr(are_not[i]);
+
+		assert_false(np_addr_is_localhost(&a));
+	}
+}
+
+/* What the shorter way lets pass, the longer one does as well, wherever it leads. */
+static void the_shorter_way_lets_nothing_else_pass(void **state)
+{
+	static const char *const addresses[] = { "127.0.0.1",
+						 "127.8.8.8",
+						 "127.255.255.255",
+						 "0.0.0.0",
+						 "192.0.2.1",
+						 "169.254.169.254",
+						 "100.100.100.200",
+						 "224.0.0.1",
+						 "255.255.255.255",
+						 "198.18.0.1",
+						 "::1",
+						 "::",
+						 "2001:db8::1",
+						 "fe80::1",
+						 "fd00:ec2::254",
+						 "ff02::1",
+						 "64:ff9b::a9fe:a9fe",
+						 "2002:a9fe:a9fe::1" };
+	const size_t n = sizeof(addresses) / sizeof(*addresses);
+	unsigned plain[2] = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < n; i++) {
+		for (size_t j = 0; j < n; j++) {
+			for (int local = 0; local < 2; local++) {
+				struct np_addr src = addr(addresses[j]);
+				struct np_facts f = to(NP_FULL, NP_IPPROTO_TCP, addresses[i], 443);
+
+				f.local = local;
+				f.opening = false;
+				f.many = np_addr_is_many(&f.addr);
+				if (!np_judge_plain(&src, &f.addr, local))
+					continue;
+				plain[local]++;
+				assert_true(NP_REASON_ALLOWS(np_judge_out(&f)));
+				assert_true(!local || np_addr_is_loopback(&src));
+			}
+		}
+	}
+	assert_true(plain[0] && plain[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(localhost_is_one_address_of_each_family),
+		cmocka_unit_test(the_shorter_way_lets_nothing_else_pass),
 		cmocka_unit_test(the_host_is_closed_from_afar),
 		cmocka_unit_test(metadata_is_refused_in_every_mode_and_disguise),
 		cmocka_unit_test(modes_decide_what_leaves),
