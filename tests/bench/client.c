@@ -6,7 +6,7 @@
  *
  * Commands: "bare" escalates a fresh session without a sandbox; "box N" one with a live sandbox whose process holds
  * N TCP connections to FAR-ADDR; both answer "TOTAL-NS DAEMON-CPU-NS APPLIED-US CUT". "start" makes and removes one
- * sandbox, "health" asks for nothing, "sandboxes SESSION COUNT" registers sandboxes: "TOTAL-NS DAEMON-CPU-NS".
+ * sandbox, "health" asks for that, "nothing" for what is not there, "sandboxes SESSION COUNT" registers sandboxes: "TOTAL-NS DAEMON-CPU-NS".
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -270,6 +270,11 @@ int main(int argc, char **argv)
 		} else if (!strcmp(line, "health\n")) {
 			span_begin(&s);
 			must("GET", "/v1/health", "");
+			tell(&s);
+		} else if (!strcmp(line, "nothing\n")) {
+			span_begin(&s);
+			if (ask("GET", "/v1/nothing", "") != 404)
+				errx(1, "there is something: %s", answer);
 			tell(&s);
 		} else if (sscanf(line, "boxes %127s %u", word, &n) == 2 && n <= 65536) {
 			register_many(word, n);
