@@ -74,6 +74,7 @@ DAEMON_LIBS = -lbpf -lelf -lz -lmicrohttpd -ljansson -lsqlite3 -lpsl -lnftables 
 CLI_LIBS = -ljansson -lncursesw -ltinfo $(POLICY_LIBS)
 RUN_LIBS = -ljansson -lnettle
 DECIDE_LIBS = -ljansson -lseccomp
+EXPORT_LIBS = -lmicrohttpd -ljansson -lseccomp
 CONSOLE_LIBS = -lmicrohttpd -ljansson -lseccomp -lpthread $(POLICY_LIBS)
 
 srcs = $(sort $(wildcard $(addsuffix /*.c,$(addprefix user/,$(1)))))
@@ -89,6 +90,7 @@ HOOK_DIRS = base vocab containers api_client launch hook
 CNI_DIRS = base vocab containers api_client cni
 INSPECT_DIRS = $(SHARED_DIRS) loop link http net resolver tls dns secrets inspect
 DECIDE_DIRS = base vocab link decider
+EXPORT_DIRS = base vocab link api_client exporter
 CONSOLE_DIRS = $(SHARED_DIRS) api_client console
 DAEMON_OBJS = $(call objs,$(DAEMON_DIRS)) $(BUILD)/obj/base/sql.o $(BUILD)/obj/dns/synthetic_names.o \
 	      $(addprefix $(BUILD)/obj/secrets/,locked.o placeholder.o secrets.o)
@@ -102,7 +104,7 @@ LLHTTP_OBJS = $(patsubst %,$(BUILD)/obj/llhttp/%.o,api http llhttp)
 INSPECT_OBJS = $(LLHTTP_OBJS) $(call objs,$(INSPECT_DIRS))
 
 all: $(BUILD)/netpawld $(BUILD)/netpawl $(BUILD)/netpawl-run $(BUILD)/netpawl-inspect $(BUILD)/netpawl-decide $(BUILD)/netpawl-init \
-     $(BUILD)/netpawl-oci-hook $(BUILD)/netpawl-cni $(BUILD)/netpawl-console
+     $(BUILD)/netpawl-oci-hook $(BUILD)/netpawl-cni $(BUILD)/netpawl-console $(BUILD)/netpawl-export
 .PHONY: all
 
 $(BUILD)/netpawld: $(DAEMON_OBJS)
@@ -133,6 +135,10 @@ $(BUILD)/netpawl-inspect: $(INSPECT_OBJS)
 $(BUILD)/netpawl-decide: $(call objs,$(DECIDE_DIRS))
 	$(say) LINK $@
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(DECIDE_LIBS)
+
+$(BUILD)/netpawl-export: $(call objs,$(EXPORT_DIRS))
+	$(say) LINK $@
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(EXPORT_LIBS)
 
 $(BUILD)/netpawl-console: $(CONSOLE_OBJS) $(BUILD)/obj/console/page.o
 	$(say) LINK $@
@@ -230,6 +236,8 @@ endef
 $(BUILD)/tests/unit/cli/%: tests/unit/cli/%.c $(BUILD)/libnetpawl.a
 	$(unit_test)
 $(BUILD)/tests/unit/api_client/%: tests/unit/api_client/%.c $(BUILD)/libnetpawl.a
+	$(unit_test)
+$(BUILD)/tests/unit/exporter/%: tests/unit/exporter/%.c $(BUILD)/libnetpawl.a
 	$(unit_test)
 $(BUILD)/tests/unit/hook/%: tests/unit/hook/%.c $(BUILD)/libnetpawl.a
 	$(unit_test)
@@ -495,7 +503,7 @@ $(BUILD)/completion/%: $(BUILD)/netpawl
 install: all man $(BUILD)/policy.schema.json $(BUILD)/lists.yaml $(addprefix $(BUILD)/completion/,bash zsh fish)
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/netpawl/policies \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system $(addprefix $(DESTDIR)$(PREFIX)/share/man/man,1 5 8)
-	install -m 0755 $(BUILD)/netpawld $(BUILD)/netpawl-run $(BUILD)/netpawl-inspect $(BUILD)/netpawl-decide $(BUILD)/netpawl-oci-hook $(BUILD)/netpawl-cni $(DESTDIR)$(PREFIX)/sbin
+	install -m 0755 $(BUILD)/netpawld $(BUILD)/netpawl-run $(BUILD)/netpawl-inspect $(BUILD)/netpawl-decide $(BUILD)/netpawl-export $(BUILD)/netpawl-oci-hook $(BUILD)/netpawl-cni $(DESTDIR)$(PREFIX)/sbin
 	install -m 0755 $(BUILD)/netpawl $(BUILD)/netpawl-console $(BUILD)/netpawl-init $(DESTDIR)$(PREFIX)/bin
 	install -m 0644 policies/*.yaml policies/*.case $(DESTDIR)$(PREFIX)/share/netpawl/policies
 	install -m 0644 $(BUILD)/policy.schema.json $(BUILD)/lists.yaml $(DESTDIR)$(PREFIX)/share/netpawl
@@ -510,7 +518,7 @@ install: all man $(BUILD)/policy.schema.json $(BUILD)/lists.yaml $(addprefix $(B
 
 # What is the administrator's stays: /etc/netpawl, the state directory, and a gate that is in the kernel (netpawld --uninstall).
 uninstall:
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/sbin/,netpawld netpawl-run netpawl-inspect netpawl-decide netpawl-oci-hook netpawl-cni) $(addprefix $(DESTDIR)$(PREFIX)/bin/,netpawl netpawl-console netpawl-init) \
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/sbin/,netpawld netpawl-run netpawl-inspect netpawl-decide netpawl-export netpawl-oci-hook netpawl-cni) $(addprefix $(DESTDIR)$(PREFIX)/bin/,netpawl netpawl-console netpawl-init) \
 		$(addprefix $(DESTDIR)$(PREFIX)/share/netpawl/,$(wildcard policies/*.yaml policies/*.case)) \
 		$(foreach s,1 5 8,$(addprefix $(DESTDIR)$(PREFIX)/share/man/man$s/,$(notdir $(filter %.$s,$(MAN_PAGES))))) \
 		$(addprefix $(DESTDIR)$(PREFIX)/share/,netpawl/policy.schema.json netpawl/lists.yaml netpawl/netpawl-trust.json bash-completion/completions/netpawl \

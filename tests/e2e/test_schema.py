@@ -57,6 +57,7 @@ WHOLE = {
     "access": {"operator": ["group:a"], "platform": [{"callers": ["user:a"], "sessions": ["alice/*"]}], "approver": ["user:1"], "reader": ["user:b"]},
     "notices": {"proxied": "{cause}.", "none": "over"},
     "sessions": {"keep": "90d", "count": 1000, "remember": "forever"},
+    "metrics": {"listen": "127.0.0.1:9464"}, "events": {"otlp": "http://127.0.0.1:4318", "journald": "/run/systemd/journal/socket"},
     "workspaces": {"at_end": "archive", "archive_max": "1GiB"},
     "sandbox": {"binds": ["/srv/models:ro"], "devices": ["/dev/nvidia*"], "memory": "2GiB", "cpus": 1.5, "pids": 512, "timeout": "30m", "output_limit": "10MiB",
                 "disk": "1GiB", "idle": "30m", "read_only": ["10.20.7.0/24:5432/tcp"]},

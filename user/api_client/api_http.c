@@ -47,12 +47,14 @@ static int client_connect(const char *path, int *ret_fd)
 	return 0;
 }
 
-static int client_send(int fd, const char *method, const char *path, const char *body)
+static int client_send(int fd, const char *method, const char *path, const char *accept, const char *body)
 {
 	cleanup(buf_free) struct buf request = BUF_INIT(NP_POLICY_BODY + NP_BODY_MAX);
 	size_t sent = 0;
 
 	buf_printf(&request, "%s %s HTTP/1.0\r\nHost: netpawl\r\n", method, path);
+	if (accept)
+		buf_printf(&request, "Accept: %s\r\n", accept);
 	if (body)
 		buf_printf(&request, "Content-Type: application/json\r\nContent-Length: %zu\r\n", strlen(body));
 	buf_puts(&request, "\r\n");
@@ -165,24 +167,19 @@ static int client_open(const char *socket_path, const char *method, const char *
 
 	if (err < 0)
 		return err;
-	err = client_send(fd, method, path, body);
+	err = client_send(fd, method, path, NULL, body);
 	if (err < 0)
 		return err;
 	*ret_fd = take_fd(fd);
 	return 0;
 }
 
-int client_call(const char *socket_path, const char *method, const char *path, const char *body,
-		struct client_answer *ret)
+static int answer_read(int fd, struct client_answer *ret)
 {
 	cleanup(buf_free) struct buf in = BUF_INIT(NP_ANSWER_BYTES);
-	_close_ int fd = -1;
 	struct head head;
-	int err = client_open(socket_path, method, path, body, &fd);
+	int err = head_read(fd, &in, &head);
 
-	if (err < 0)
-		return err;
-	err = head_read(fd, &in, &head);
 	if (err < 0)
 		return err;
 	err = body_read(fd, &head, &in);
@@ -192,6 +189,25 @@ int client_call(const char *socket_path, const char *method, const char *path, c
 	*ret = (struct client_answer){ .status = head.status, .body = in };
 	in = BUF_INIT(0);
 	return 0;
+}
+
+int client_call(const char *socket_path, const char *method, const char *path, const char *body,
+		struct client_answer *ret)
+{
+	_close_ int fd = -1;
+	int err = client_open(socket_path, method, path, body, &fd);
+
+	return err < 0 ? err : answer_read(fd, ret);
+}
+
+int client_get_by(int fd, const char *path, const char *accept, struct client_answer *ret)
+{
+	const struct timeval patience = { .tv_sec = NP_REQUEST_S };
+	int err = setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ? -errno : 0;
+
+	if (err == 0)
+		err = client_send(fd, "GET", path, accept, NULL);
+	return err < 0 ? err : answer_read(fd, ret);
 }
 
 /* Hands out the whole lines in *in and keeps the rest. */

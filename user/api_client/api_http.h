@@ -20,6 +20,9 @@ void client_answer_free(struct client_answer *answer);
 int client_call(const char *socket_path, const char *method, const char *path, const char *body,
 		struct client_answer *ret);
 
+/* GET by a connection that is there, and good for this call alone. accept: what kind of answer is wanted; may be NULL. As above. */
+int client_get_by(int fd, const char *path, const char *accept, struct client_answer *ret);
+
 /* One line of the answer, NUL-terminated, without its newline; empty lines are left out. Nonzero stops. */
 typedef int client_line_fn(void *data, char *line);
 

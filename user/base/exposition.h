@@ -10,7 +10,13 @@
 
 #include "base/buf.h"
 
-#define EXPOSITION_TYPE "text/plain; version=0.0.4; charset=utf-8"
+#define EXPOSITION_TYPE	 "text/plain; version=0.0.4; charset=utf-8"
+#define OPENMETRICS_TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+/* Does an Accept header (NULL: there was none) name OpenMetrics, and not refuse it? */
+bool exposition_wants_open(const char *accept);
+/* A whole exposition as OpenMetrics 1.0 has it: the family of a counter is named without "_total", units are named, it has an end. */
+void exposition_to_open(const char *text, size_t len, struct buf *out);
 
 enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 

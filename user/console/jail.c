@@ -12,15 +12,6 @@
 #include "base/call_filter.h"
 #include "base/cleanup.h"
 
-#ifdef __SANITIZE_ADDRESS__
-/* The search for leaks at the end needs ptrace(), which the filter does not give. */
-int __lsan_is_turned_off(void);
-int __lsan_is_turned_off(void)
-{
-	return 1;
-}
-#endif
-
 static int filter_load(void)
 {
 	/* clang-format off */

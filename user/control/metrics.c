@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* /v1/metrics */
 #include <errno.h>
+#include <microhttpd.h>
 
 #include "base/exposition.h"
 #include "base/sql.h"
@@ -46,12 +47,17 @@ static int gauges_put(const struct server_config *config, struct buf *out)
 
 int metrics_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	_buf_ struct buf out = BUF_INIT(NP_ANSWER_BYTES);
+	const char *accept = MHD_lookup_connection_value(rq->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+	_buf_ struct buf out = BUF_INIT(NP_ANSWER_BYTES), open = BUF_INIT(NP_ANSWER_BYTES);
 	int r = gauges_put(rq->config, &out);
 
 	if (r < 0)
 		return failure_put(ret_failure, -EIO, NP_R_FAILED, "the record could not be read: %s", sql_strerror(r));
 	if (rq->config->metrics)
 		rq->config->metrics(rq->config->data, &out);
-	return answer_text(ret, EXPOSITION_TYPE, &out, ret_failure);
+	if (!exposition_wants_open(accept))
+		return answer_text(ret, EXPOSITION_TYPE, &out, ret_failure);
+	if (!buf_error(&out))
+		exposition_to_open(out.data, out.len, &open);
+	return answer_text(ret, OPENMETRICS_TYPE, buf_error(&out) ? &out : &open, ret_failure);
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <microhttpd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -48,6 +49,19 @@ static void server_admit(struct server *server, int fd, const struct peer *peer)
 	/* MHD closes the descriptor when it fails; if it called on_connection() before that, it does so again. */
 	if (MHD_add_connection(server->daemon, fd, &family, sizeof(family)) != MHD_YES && server->joining)
 		clients_remove(&server->clients, take_ptr(server->joining));
+}
+
+/* Of a pair that is made here, so that the other side cannot have this end block. It has no place of root's. */
+int server_lend(struct server *server, uid_t uid)
+{
+	struct peer peer = { .uid = uid, .pid = getpid() };
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return -errno;
+	server_admit(server, pair[0], &peer);
+	server_run(server);
+	return pair[1];
 }
 
 void server_accepts(struct server *server, bool accepts)

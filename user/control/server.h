@@ -139,6 +139,8 @@ struct server_config {
 
 int server_new(const struct server_config *config, struct server **ret);
 void server_free(struct server *server);
+/* A connection for a process that the daemon has started as this user: a reader's. The other end; -errno. */
+int server_lend(struct server *server, uid_t uid);
 /* Something was refused or changed in this session: see why_files.h. */
 void server_refused(struct server *server, const char *session);
 /* Another policy is live: it may say something else about who may call. */

@@ -198,6 +198,7 @@ int policy_reload_by(void *data, const char *who, struct policy_reloaded *ret, s
 		server_policy(d->approvals);
 		deciders_policy(d->deciders, d->policy.policy);
 		notifier_policy(d->notifier, d->policy.policy);
+		exporters_policy(d->exporters, d->policy.policy);
 	}
 	if (r < 0)
 		event_emit(d, &(struct event){ .reason = d->policy.policy != before ? ret_failure->reason

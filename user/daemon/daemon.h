@@ -10,6 +10,7 @@
 #include "daemon/settings.h"
 #include "daemon/policy_reload.h"
 #include "supervisor/deciders.h"
+#include "supervisor/exporters.h"
 #include "supervisor/notify.h"
 #include "supervisor/supervisor.h"
 #include "vault/vault.h"
@@ -38,6 +39,7 @@ struct daemon {
 	struct vault *vault;
 	struct deciders *deciders;
 	struct notifier *notifier;
+	struct exporters *exporters;
 	struct service *service;
 	struct workspaces *workspaces;
 	char data_dir[FS_PATH_SIZE];

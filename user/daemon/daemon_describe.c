@@ -58,6 +58,7 @@ void daemon_describe(void *data, struct buf *out)
 	requests_describe(d, out);
 	deciders_describe(d->deciders, out);
 	notifier_describe(d->notifier, out);
+	exporters_describe(d->exporters, out);
 	kernel_describe(d->kernel, out);
 	feature_describe(out, "run directory in memory", supervisor_keeps_cas(d->supervisor),
 			 "the CAs of sessions outlive the daemon",

@@ -55,6 +55,7 @@ void daemon_metrics(void *data, struct buf *out)
 	totals_put(&total, ledgers_cut(supervisor_ledgers(d->supervisor)), out);
 	tally_describe(&d->tally, out);
 	deciders_metrics(d->deciders, out);
+	exporters_metrics(d->exporters, out);
 	refusals_put(&d->tally, out);
 	kernel_metrics(d->kernel, out);
 }

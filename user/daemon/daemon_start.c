@@ -193,6 +193,35 @@ static int deciders_open(struct daemon *d)
 	return r;
 }
 
+static int export_lend(void *data, unsigned uid)
+{
+	const struct daemon *d = data;
+
+	return server_lend(d->server, uid);
+}
+
+static int exporters_open(struct daemon *d)
+{
+	char root[FS_PATH_SIZE], dir[FS_PATH_SIZE];
+	struct exporters_config config = {
+		.loop = d->loop,
+		.uid = d->options.exporter_uid,
+		.root = root,
+		.dir = dir,
+		.lend = export_lend,
+		.data = d,
+	};
+	int r = fs_path(root, "%s/empty", d->options.run_dir);
+
+	if (r == 0)
+		r = fs_path(dir, "%s/exports", d->options.state_dir);
+	if (r == 0)
+		r = exporters_new(&config, &d->exporters);
+	if (r < 0)
+		log_error("%s/exports: %s", d->options.state_dir, strerror(-r));
+	return r;
+}
+
 static int sandbox_found(void *data, const struct sandbox_info *sandbox)
 {
 	(void)data;
@@ -421,9 +450,12 @@ int daemon_start(struct daemon *d)
 		r = loop_every(d->loop, 1000, on_second, d);
 	if (r == 0)
 		r = server_start(d);
+	if (r == 0)
+		r = exporters_open(d);
 	if (r == 0) {
 		deciders_policy(d->deciders, d->policy.policy);
 		notifier_policy(d->notifier, d->policy.policy);
+		exporters_policy(d->exporters, d->policy.policy);
 	}
 	return r;
 }

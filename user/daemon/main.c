@@ -44,6 +44,7 @@ static void daemon_free(struct daemon *d)
 {
 	char problem[512];
 
+	exporters_free(d->exporters);
 	server_free(d->approvals);
 	server_free(d->server);
 	launches_free(d->launches);

@@ -25,6 +25,7 @@ static const char help[] =
 	"                    and what they should see is refused)\n"
 	"  --inspector-uid N user that they run as (default: 65533); nothing else should\n"
 	"  --decider-uid N   user that commands of the policy's deciders run as (default: 65532); likewise\n"
+	"  --exporter-uid N  user that hands metrics and events on (default: 65531); likewise\n"
 	"  --roots FILE      certificates that origins are trusted by\n"
 	"                    (default: /etc/ssl/certs/ca-certificates.crt)\n"
 	"  --resolvers LIST  name servers that the inspector asks, as ADDRESS[:PORT],...\n"
@@ -132,6 +133,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 		INSPECTORS,
 		INSPECTOR_UID,
 		DECIDER_UID,
+		EXPORTER_UID,
 		ROOTS,
 		RESOLVERS,
 		UNINSTALL,
@@ -151,6 +153,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 		{ "inspectors", required_argument, NULL, INSPECTORS },
 		{ "inspector-uid", required_argument, NULL, INSPECTOR_UID },
 		{ "decider-uid", required_argument, NULL, DECIDER_UID },
+		{ "exporter-uid", required_argument, NULL, EXPORTER_UID },
 		{ "roots", required_argument, NULL, ROOTS },
 		{ "resolvers", required_argument, NULL, RESOLVERS },
 		{ "events-session", required_argument, NULL, EVENTS_SESSION },
@@ -176,6 +179,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 		.inspectors = -1,
 		.inspector_uid = 65533,
 		.decider_uid = 65532,
+		.exporter_uid = 65531,
 		.events = KEEP_DEFAULTS,
 	};
 
@@ -210,11 +214,14 @@ int options_parse(int argc, char **argv, struct options *ret)
 			break;
 		case INSPECTOR_UID:
 		case DECIDER_UID:
+		case EXPORTER_UID:
 			if (number_parse(optarg, strlen(optarg), UINT32_MAX - 1, &number) < 0 || !number) {
 				fprintf(stderr, "netpawld: --%s takes a user's number, not root's\n", table[at].name);
 				return 3;
 			}
-			*(c == DECIDER_UID ? &o.decider_uid : &o.inspector_uid) = (unsigned)number;
+			*(c == DECIDER_UID    ? &o.decider_uid
+			  : c == EXPORTER_UID ? &o.exporter_uid
+					      : &o.inspector_uid) = (unsigned)number;
 			break;
 		case ROOTS:
 			o.roots = optarg;

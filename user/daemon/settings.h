@@ -20,7 +20,7 @@ struct options {
 	const char *roots;     /* certificates that origins are trusted by */
 	const char *resolvers; /* NULL: those of /etc/resolv.conf */
 	int inspectors;	       /* processes; -1: as many as CPUs */
-	unsigned inspector_uid, decider_uid;
+	unsigned inspector_uid, decider_uid, exporter_uid;
 	struct keep_limits events;
 	bool force;
 	bool verbose;

@@ -19,15 +19,6 @@
 #include "decider/decider_channel.h"
 #include "link/decide_message.h"
 
-#ifdef __SANITIZE_ADDRESS__
-/* The search for leaks at the end needs ptrace(), which the filter does not give. */
-int __lsan_is_turned_off(void);
-int __lsan_is_turned_off(void)
-{
-	return 1;
-}
-#endif
-
 static int filter_load(void)
 {
 	static const int calls[] = {

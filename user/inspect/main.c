@@ -31,15 +31,6 @@ static const struct worker_fds fds = { .link = LINK_FD,
 				       .dns = { LINK_FD_DNS4, LINK_FD_DNS6 },
 				       .dns_origins = LINK_FD_DNS_ORIGINS };
 
-#ifdef __SANITIZE_ADDRESS__
-/* The search for leaks at the end needs ptrace(), which the filter does not give. */
-int __lsan_is_turned_off(void);
-int __lsan_is_turned_off(void)
-{
-	return 1;
-}
-#endif
-
 /* Refused calls get EPERM rather than death: libraries look for files that are not there in any case. */
 static int filter_load(void)
 {

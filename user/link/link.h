@@ -60,6 +60,9 @@ enum link_type {
 	LINK_SECRET,	      /* struct link_secret (link/secret_message.h): the value of a credential */
 	LINK_PLACEHOLDER_KEY, /* struct link_placeholder_key, likewise */
 	LINK_LEAK,	      /* struct link_leak, likewise: a value was about to leave. To the daemon */
+	/* Between the daemon and a netpawl-export: link/export_message.h */
+	LINK_EXPORT_CALL,
+	LINK_EXPORT_STATE,
 	LINK_DEBUG, /* struct debug_ask: show what there is. To the daemon: struct debug_page (link/debug_page.h) */
 };
 

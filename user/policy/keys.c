@@ -283,6 +283,18 @@ static const struct key containers_keys[CONTAINERS_KEYS] = {
 };
 const struct key_set keys_containers = KEY_SET("containers", containers_keys, 0);
 
+static const struct key metrics_keys[METRICS_KEYS] = {
+	[METRICS_LISTEN] = KEY("listen", KEY_TEXT, "a loopback address and port that metrics are served at"),
+};
+const struct key_set keys_metrics = KEY_SET("metrics", metrics_keys, 0);
+
+static const struct key events_keys[EVENTS_KEYS] = {
+	[EVENTS_OTLP] = KEY("otlp", KEY_TEXT, "an http:// URL of a loopback address that takes OTLP logs as JSON"),
+	[EVENTS_JOURNALD] =
+		KEY("journald", KEY_TEXT, "journald's socket, /run/systemd/journal/socket: events go there as fields"),
+};
+const struct key_set keys_events = KEY_SET("events", events_keys, 0);
+
 static const struct key file_keys[SECTION_COUNT] = {
 	[SECTION_VERSION] = KEY("version", KEY_VERSION, "the version of the language"),
 	[SECTION_INCLUDE] = KEY("include", KEY_TEXTS, "files whose rules come first, relative to this one"),
@@ -322,6 +334,8 @@ static const struct key file_keys[SECTION_COUNT] = {
 		KEY("workspaces", KEY_MAP, "what becomes of the files of sessions", .below = &keys_workspaces),
 	[SECTION_CONTAINERS] =
 		KEY("containers", KEY_MAP, "containers that the OCI hook meets", .below = &keys_containers),
+	[SECTION_METRICS] = KEY("metrics", KEY_MAP, "who serves metrics to monitoring", .below = &keys_metrics),
+	[SECTION_EVENTS] = KEY("events", KEY_MAP, "where events are sent on to", .below = &keys_events),
 	[SECTION_ACCESS] = KEY("access", KEY_MAP, "who may call the control API, beside root", .below = &keys_access),
 };
 const struct key_set keys_file = KEY_SET("a policy file", file_keys, SECTION_VERSION + 1);

@@ -51,7 +51,7 @@ struct key_set {
 	size_t exactly_one; /* of so many keys at the beginning one is there, and only one; 0: all may be left out */
 };
 
-#define KEY_SET_MAX 24 /* keys of one mapping */
+#define KEY_SET_MAX 32 /* keys of one mapping */
 
 /* Keys of a file. The first eight may be in every file, the others only in the first one. */
 enum section {
@@ -78,6 +78,8 @@ enum section {
 	SECTION_WORKSPACES,
 	SECTION_ACCESS,
 	SECTION_CONTAINERS,
+	SECTION_METRICS,
+	SECTION_EVENTS,
 	SECTION_COUNT,
 };
 
@@ -160,6 +162,8 @@ enum as_key { AS_BASIC, AS_HEADER, AS_QUERY, AS_SIGV4, AS_KEYS };
 enum sigv4_key { SIGV4_SERVICE, SIGV4_REGION, SIGV4_KEYS };
 enum placeholder_key { PLACEHOLDER_ENV, PLACEHOLDER_LIKE, PLACEHOLDER_FILE, PLACEHOLDER_KEYS };
 enum access_key { ACCESS_OPERATOR, ACCESS_PLATFORM, ACCESS_APPROVER, ACCESS_EDITOR, ACCESS_READER, ACCESS_KEYS };
+enum metrics_key { METRICS_LISTEN, METRICS_KEYS };
+enum events_key { EVENTS_OTLP, EVENTS_JOURNALD, EVENTS_KEYS };
 enum containers_key { CONTAINERS_UNKNOWN, CONTAINERS_KEYS };
 enum platform_key { PLATFORM_CALLERS, PLATFORM_SESSIONS, PLATFORM_KEYS };
 
@@ -167,7 +171,7 @@ extern const char *const keys_networks[]; /* by enum sandbox_network (policy.h) 
 extern const struct key_set keys_file, keys_access, keys_platform, keys_levels, keys_defaults, keys_rule, keys_list,
 	keys_timeouts, keys_decider, keys_notify, keys_approval, keys_notices, keys_sandbox, keys_dns, keys_sessions,
 	keys_workspaces, keys_proxy, keys_proxy_login, keys_containers, keys_grant, keys_credential, keys_source,
-	keys_as, keys_sigv4, keys_placeholder;
+	keys_as, keys_sigv4, keys_placeholder, keys_metrics, keys_events;
 
 /* The JSON Schema (draft 7) of a policy file, as one line of JSON. Ask buf_error(). */
 void policy_schema(struct buf *out);

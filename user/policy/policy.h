@@ -116,6 +116,7 @@ struct policy {
 	const struct credential *credentials; /* credential.h */
 	size_t n_credentials;
 	struct approval approval;
+	struct exports exports;
 	const char *unknown_containers; /* UNKNOWN_IGNORE, UNKNOWN_REFUSE, or USER/SESSION */
 	const struct grant *grants;	/* grant.h */
 	size_t n_grants;

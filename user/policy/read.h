@@ -124,7 +124,10 @@ uint8_t read_levels_of(struct reader *reader, const struct node *key);
 /* A program and its arguments, as a NULL-terminated array; what is wrong is told, and *ret untouched. */
 int read_command(struct reader *reader, const struct node *key, const char *const **ret);
 int read_socket(struct reader *reader, const struct node *key, const char **ret);
+/* http:// of a loopback address; example: what one looks like, for the message. */
+int read_loopback_url(struct reader *reader, const struct node *key, const char *example, const char **ret);
 int read_notify(struct reader *reader, const struct node *key, struct notify *ret);
+int read_exports(struct reader *reader, const struct file *file); /* metrics:, events: */
 int read_method_words(struct reader *reader, const struct node *key, const char *const **ret);
 int read_path_globs(struct reader *reader, const struct node *key, const char *const **ret);
 /* One name of a header, in lower case; NULL in *ret: it is none, and that is told. */

@@ -10,7 +10,7 @@
 #include "wire/url.h"
 
 /* To this host and in the clear, for nothing of it is encrypted; whoever sends it on listens there. */
-static int read_url(struct reader *reader, const struct node *key, const char **ret)
+int read_loopback_url(struct reader *reader, const struct node *key, const char *example, const char **ret)
 {
 	const struct node *value = field_scalar(reader, key);
 	struct url url;
@@ -24,9 +24,8 @@ static int read_url(struct reader *reader, const struct node *key, const char **
 		}
 	if (strlen(value->text) != value->len || url_parse(value->text, &url) < 0 || url.tls || !url.host.is_addr ||
 	    !np_addr_is_loopback(&url.host.addr)) {
-		error_at(reader, value,
-			 "\"url\" is http:// with a loopback address, as in http://127.0.0.1:8080/notify, not %s",
-			 QUOTE(value->text, value->len));
+		error_at(reader, value, "\"%s\" is http:// with a loopback address, as in %s, not %s", key->text,
+			 example, QUOTE(value->text, value->len));
 		return 0;
 	}
 	*ret = arena_text(reader->policy->arena, value->text, value->len);
@@ -54,7 +53,7 @@ int read_notify(struct reader *reader, const struct node *key, struct notify *re
 	if (e == 0 && fields[NOTIFY_SOCKET])
 		e = read_socket(reader, fields[NOTIFY_SOCKET], &ret->socket);
 	if (e == 0 && fields[NOTIFY_URL])
-		e = read_url(reader, fields[NOTIFY_URL], &ret->url);
+		e = read_loopback_url(reader, fields[NOTIFY_URL], "http://127.0.0.1:8080/notify", &ret->url);
 	if (fields[NOTIFY_NETWORK])
 		field_flag(reader, fields[NOTIFY_NETWORK], &ret->network);
 	if (fields[NOTIFY_NETWORK] && !fields[NOTIFY_COMMAND])

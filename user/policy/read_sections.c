@@ -361,6 +361,12 @@ int read_settings(struct reader *reader, const struct file *file)
 		if (e)
 			return e;
 	}
+	if (sections[SECTION_METRICS] || sections[SECTION_EVENTS]) {
+		int e = read_exports(reader, file);
+
+		if (e < 0)
+			return e;
+	}
 	if (sections[SECTION_CONTAINERS]) {
 		int e = read_containers(reader, sections[SECTION_CONTAINERS]);
 

@@ -122,6 +122,13 @@ struct notify {
 	const char *url;	    /* http://, of a loopback address */
 };
 
+/* What leaves the daemon for other systems of the host, by a netpawl-export each; NULL: it does not. */
+struct exports {
+	const char *metrics;  /* ADDRESS:PORT of loopback */
+	const char *otlp;     /* http:// URL of a loopback address */
+	const char *journald; /* absolute path of its socket */
+};
+
 /* How a person answers ask rules. */
 struct approval {
 	uint64_t timeout_ms;

@@ -192,6 +192,20 @@
 #define NP_WARNING_PATTERNS 4096 /* destinations of a policy that a name is compared with, for people: a millisecond */
 #define NP_RETRY_AFTER_S    10	 /* what a refused client is told to wait before it tries again */
 
+/* What netpawl-export sends on. Its queue is the record itself, which is bounded. */
+#define NP_EXPORT_BATCH		     256 /* events in one message to a receiver: all that is in its memory */
+#define NP_EXPORT_STRING	     8192 /* bytes of one of their texts; more is cut */
+#define NP_EXPORT_BYTES		     (16u << 20) /* of one message */
+#define NP_EXPORT_POLL_MS	     500 /* between two looks for new events */
+#define NP_EXPORT_MS		     10000 /* that a receiver has for a message, from connect() to the end of its answer */
+#define NP_EXPORT_ANSWER	     65536 /* bytes of that answer that are read */
+#define NP_EXPORT_BACKOFF_MS	     1000 /* after a failure; doubled with each one up to the next */
+#define NP_EXPORT_BACKOFF_MAX_MS     60000
+#define NP_EXPORT_REFUSED_MS	     100 /* after an event that the receiver does not want: it may want none */
+#define NP_EXPORT_RETRY_AFTER_MAX_MS 300000 /* that a receiver may ask for */
+#define NP_METRICS_CONNECTIONS	     16 /* of who reads metrics at metrics: listen: */
+#define NP_METRICS_TIMEOUT_S	     10
+
 /* -- who watches and answers questions --------------------------------------- */
 #define NP_NOTIFY_QUEUE 64	/* questions that are to be told of (approval: notify); more are counted, and not told */
 #define NP_NOTIFY_PER_SESSION 8 /* of one session, so that none keeps others' out */

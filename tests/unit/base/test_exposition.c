@@ -51,7 +51,7 @@ static void test_a_histogram_adds_up(void **state)
 	histogram_note(&h, bounds, 70000000);
 	metric_put_histogram(&out, "h", &h, bounds, "d", "x");
 	assert_string_equal(out.data, "h_bucket{d=\"x\",le=\"0.0001\"} 2\nh_bucket{d=\"x\",le=\"2.5\"} 3\n"
-				      "h_bucket{d=\"x\",le=\"60\"} 3\nh_bucket{d=\"x\",le=\"+Inf\"} 4\n"
+				      "h_bucket{d=\"x\",le=\"60.0\"} 3\nh_bucket{d=\"x\",le=\"+Inf\"} 4\n"
 				      "h_sum{d=\"x\"} 70.000201000\nh_count{d=\"x\"} 4\n");
 }
 
@@ -68,11 +68,45 @@ static void test_a_histogram_without_a_label_and_with_all_bounds(void **state)
 			       "h_bucket{le=\"0.000012\"} 1\nh_bucket{le=\"+Inf\"} 2\nh_sum 0.000025000\nh_count 2\n"));
 }
 
+static void test_openmetrics(void **state)
+{
+	struct buf open = BUF_INIT(1 << 16);
+
+	(void)state;
+	metric_family(&out, "n_bytes_total", METRIC_COUNTER, "A _total of n_bytes_total.");
+	metric_put(&out, "n_bytes_total", 3, "a", "# TYPE x_total", NULL);
+	metric_family(&out, "t_seconds", METRIC_HISTOGRAM, "h");
+	metric_family(&out, "seconds", METRIC_GAUGE, "g");
+	exposition_to_open(out.data, out.len, &open);
+	assert_string_equal(open.data,
+			    "# HELP n_bytes A _total of n_bytes_total.\n# TYPE n_bytes counter\n# UNIT n_bytes bytes\n"
+			    "n_bytes_total{a=\"# TYPE x_total\"} 3\n"
+			    "# HELP t_seconds h\n# TYPE t_seconds histogram\n# UNIT t_seconds seconds\n"
+			    "# HELP seconds g\n# TYPE seconds gauge\n# EOF\n");
+	buf_free(&open);
+}
+
+static void test_who_wants_openmetrics(void **state)
+{
+	(void)state;
+	assert_true(exposition_wants_open("application/openmetrics-text"));
+	assert_true(exposition_wants_open("text/plain, Application/OpenMetrics-Text; version=1.0.0;q=0.5,*/*;q=0.1"));
+	assert_true(exposition_wants_open("application/openmetrics-text,text/plain;q=0"));
+	assert_false(exposition_wants_open("application/openmetrics-text;q=0.0,text/plain"));
+	assert_false(exposition_wants_open("application/openmetrics-textual"));
+	assert_false(exposition_wants_open("text/plain;version=0.0.4"));
+	assert_false(exposition_wants_open("*/*"));
+	assert_false(exposition_wants_open(""));
+	assert_false(exposition_wants_open(NULL));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_a_family_and_its_numbers, empty),
 		cmocka_unit_test_setup(test_a_value_cannot_end_its_label, empty),
+		cmocka_unit_test_setup(test_openmetrics, empty),
+		cmocka_unit_test(test_who_wants_openmetrics),
 		cmocka_unit_test_setup(test_a_histogram_adds_up, empty),
 		cmocka_unit_test_setup(test_a_histogram_without_a_label_and_with_all_bounds, empty),
 	};

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls of netpawld by whom it has started, over the link. */
+#ifndef NP_EXPORTER_DAEMON_CALLS_H
+#define NP_EXPORTER_DAEMON_CALLS_H
+
+#include "api_client/api_http.h"
+#include "link/export_message.h"
+
+/* GET. As client_get_by() has it; -EPIPE: the daemon is gone. */
+int daemon_get(const char *path, const char *accept, struct client_answer *ret);
+void daemon_report(const struct export_state *state);
+
+/* Waits so long, or until the daemon is gone: false then. */
+bool daemon_wait(int ms);
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * netpawl-export: brings what netpawld knows to another system of the host, so that the daemon neither listens to the network nor
+ * reads what such a system answers. One process for each, started by the daemon: metrics on a loopback port, events to an
+ * OTLP receiver, events to journald. It has a user of its own, no file but its place in the record, and a reader's say.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/call_filter.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/loopback.h"
+#include "base/privileges.h"
+#include "exporter/journald.h"
+#include "exporter/otlp_post.h"
+#include "exporter/scrape.h"
+#include "link/export_message.h"
+#include "vocab/limits.h"
+
+enum kind { KIND_METRICS, KIND_OTLP, KIND_JOURNALD, KIND_COUNT };
+
+/* What it has before it sees no files any more. */
+struct means {
+	enum kind kind;
+	int fd; /* it listens at, or journald's */
+	struct otlp_target otlp;
+};
+
+static int means_open(struct means *means, const char *kind, const char *where, const char *path)
+{
+	union sockaddr_inet address;
+	int r = 0;
+
+	means->fd = -1;
+	if (!strcmp(kind, "metrics")) {
+		means->kind = KIND_METRICS;
+		r = means->fd = loopback_listen(where, NP_METRICS_CONNECTIONS, &address);
+	} else if (!strcmp(kind, "otlp")) {
+		means->kind = KIND_OTLP;
+		means->otlp = (struct otlp_target){ .host_port = where, .path = path, .ms = NP_EXPORT_MS };
+		gethostname(means->otlp.host, sizeof(means->otlp.host) - 1);
+		r = loopback_parse(where, &means->otlp.to);
+	} else if (!strcmp(kind, "journald")) {
+		means->kind = KIND_JOURNALD;
+		r = means->fd = journald_connect(where);
+	} else {
+		r = -EINVAL;
+	}
+	return r < 0 ? r : 0;
+}
+
+static int filter_load(enum kind kind)
+{
+	/* clang-format off */
+	static const int calls[] = {
+		SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(recvfrom), SCMP_SYS(sendto), SCMP_SYS(recvmsg),
+		SCMP_SYS(sendmsg), SCMP_SYS(close), SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(shutdown),
+		SCMP_SYS(setsockopt), SCMP_SYS(getsockopt), SCMP_SYS(fcntl), SCMP_SYS(clock_gettime), SCMP_SYS(getrandom),
+		SCMP_SYS(futex), SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise),
+		SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigprocmask),
+		SCMP_SYS(rt_sigaction), SCMP_SYS(sigaltstack), SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(tgkill),
+		SCMP_SYS(restart_syscall), SCMP_SYS(sched_yield),
+	};
+	static const int of_metrics[] = {
+		SCMP_SYS(accept4), SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_wait),
+		SCMP_SYS(epoll_pwait), SCMP_SYS(getsockname), SCMP_SYS(gettimeofday), SCMP_SYS(time), SCMP_SYS(eventfd2),
+		SCMP_SYS(pipe2), SCMP_SYS(newfstatat), SCMP_SYS(fstat), SCMP_SYS(sendfile),
+	};
+	static const int of_events[] = { SCMP_SYS(pread64), SCMP_SYS(pwrite64), SCMP_SYS(fdatasync) };
+	/* clang-format on */
+	const int *more = kind == KIND_METRICS ? of_metrics : of_events;
+	const size_t n = kind == KIND_METRICS ? ARRAY_SIZE(of_metrics) : ARRAY_SIZE(of_events);
+	scmp_filter_ctx ctx;
+	int r = call_filter_make(calls, ARRAY_SIZE(calls), &ctx);
+
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, more[i], 0);
+	if (r == 0 && kind == KIND_OTLP)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(connect), 0);
+	if (r == 0 && kind == KIND_OTLP)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_EQ, AF_INET),
+				     SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, SOCK_STREAM));
+	if (r == 0 && kind == KIND_OTLP)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_EQ, AF_INET6),
+				     SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, SOCK_STREAM));
+	return call_filter_load(ctx, r);
+}
+
+static int export_run(struct means *means)
+{
+	struct receiver receiver;
+
+	if (means->kind == KIND_METRICS)
+		return scrape_serve(means->fd);
+	receiver = means->kind == KIND_OTLP ? otlp_receiver(&means->otlp) : journald_receiver(&means->fd);
+	return pump_run(&receiver, EXPORT_FD_CURSOR);
+}
+
+int main(int argc, char **argv)
+{
+	struct means means = { 0 };
+	unsigned long uid;
+	char *end, byte;
+	int r;
+
+	log_setup("netpawl-export", LOG_LEVEL_INFO);
+	if (argc != 6 || (uid = strtoul(argv[1], &end, 10)) == 0 || *end) {
+		fprintf(stderr, "netpawl-export is started by netpawld\n");
+		return 2;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	json_object_seed(0); /* while there are files: its random numbers */
+	r = means_open(&means, argv[3], argv[4], argv[5]);
+	if (r == 0)
+		r = privileges_give_up((uid_t)uid, argv[2], 64);
+	if (r == 0 && recv(LINK_FD, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+		return 0; /* the daemon died before PR_SET_PDEATHSIG */
+	if (r == 0)
+		r = filter_load(means.kind);
+	if (r == 0)
+		r = link_send(LINK_FD, LINK_READY, NULL, 0, -1);
+	if (r == 0)
+		r = export_run(&means);
+	if (r < 0)
+		log_warning("%s %s: %s", argv[3], argv[4], strerror(-r));
+	return r < 0;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* Events as OpenTelemetry's logs: ExportLogsServiceRequest in its JSON form. Pure. */
+#ifndef NP_EXPORTER_OTLP_H
+#define NP_EXPORTER_OTLP_H
+
+#include <jansson.h>
+
+#include "base/buf.h"
+
+/* host: the name of this one. Ask buf_error(). */
+void otlp_put(json_t *const *events, size_t n, const char *host, struct buf *out);
+
+#endif
