@@ -215,8 +215,8 @@ static __always_inline struct bpf_sock *np_sock_find(void *ctx, const struct np_
 	return bpf_sk_lookup_udp(ctx, &tuple, size, BPF_F_CURRENT_NETNS, 0);
 }
 
-/* Finds the socket that would get a packet on this flow, and says whose it is. ret_cookie: its cookie, or 0 when nobody
- * ever asked for one; may be NULL. */
+/* Finds the socket that would get a packet on this flow, and says whose it is. ret_cookie: the cookie of one of the host's, or 0
+ * when nobody ever asked for one; may be NULL. */
 static __always_inline enum np_peer np_peer_find(void *ctx, const struct np_tuple *flow, __u64 self, __u64 *ret_cookie)
 {
 	struct bpf_sock *sk = np_sock_find(ctx, flow);
@@ -225,7 +225,7 @@ static __always_inline enum np_peer np_peer_find(void *ctx, const struct np_tupl
 	if (!sk)
 		return NP_PEER_NOBODY;
 	owner = np_owner_of(sk);
-	if (ret_cookie)
+	if (ret_cookie && !owner.inside)
 		*ret_cookie = BPF_CORE_READ((const struct sock_common *)np_sock_address(sk), skc_cookie.counter);
 	bpf_sk_release(sk);
 	if (!owner.inside)

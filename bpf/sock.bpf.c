@@ -234,6 +234,24 @@ static __always_inline void np_facts_add_peer(struct bpf_sock_addr *ctx, struct 
 		f->protocol == NP_IPPROTO_UDP && np_is_dns_gate(bpf_get_netns_cookie(ctx), &flow.near_addr, f->port);
 }
 
+/* The same for a datagram in FULL. Whom it found there at its last send the socket remembers: if that is no longer so, np_egress
+ * refuses, as it would in any case, and no more is lost than the errno that goes with it. */
+static __always_inline void np_facts_recall_peer(struct bpf_sock_addr *ctx, struct np_facts *f,
+						 const struct np_owner *owner)
+{
+	struct bpf_sock *sk = ctx->sk;
+	struct np_holder *holder = sk ? bpf_sk_storage_get(&np_holder, sk, NULL, 0) : NULL;
+	__u32 digest = np_peer_digest(np_sock_address(sk), &f->addr, f->port) & 0x7fff;
+
+	if (holder && digest && holder->self == digest) {
+		f->peer = NP_PEER_SELF;
+		return;
+	}
+	np_facts_add_peer(ctx, f, owner);
+	if (holder && f->peer == NP_PEER_SELF)
+		holder->self = digest;
+}
+
 /* The note on a UDP socket that is about to lead somewhere; NULL: there is no room for it. */
 static __always_inline struct np_holder *np_sender_holder(struct bpf_sock_addr *ctx, struct bpf_sock *sk,
 							  const struct np_owner *owner, __u64 cookie)
@@ -284,7 +302,9 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 
 	f.many = kind == NP_ADDR_BROADCAST || np_addr_is_many(&addr);
 	f.local = kind == NP_ADDR_OWN || np_addr_is_loopback(&addr) || np_addr_is_any(&addr);
-	if (f.local && f.mode) {
+	if (f.local && f.mode == NP_FULL && hook == NP_HOOK_SEND) {
+		np_facts_recall_peer(ctx, &f, &owner);
+	} else if (f.local && f.mode) {
 		np_facts_add_peer(ctx, &f, &owner);
 		if (f.dns_gate && hook == NP_HOOK_SEND && !six)
 			f.steered = np_is_led_there(ctx);

@@ -49,7 +49,8 @@ struct np_holder {
 	__u64 cgroup_id; /* of the sandbox that it is counted for; 0: it is not counted */
 	__u32 key;	 /* struct np_hold_key, when held */
 	__u16 held;
-	__u16 noted; /* it is in np_sockets: see cut.h */
+	__u16 noted : 1; /* it is in np_sockets: see cut.h */
+	__u16 self : 15; /* a digest of where it found the same sandbox on this host when it sent the last time; 0: nowhere */
 };
 
 /* The one entry of np_share: what all sandboxes have together. */
