@@ -9,8 +9,9 @@
 #include "policy/credential.h"
 
 static const char *const slot_words[SLOT_KINDS] = {
-	[SLOT_BEARER] = "bearer", [SLOT_BASIC] = "basic", [SLOT_HEADER] = "header", [SLOT_QUERY] = "query",
-	[SLOT_PATH] = "path",	  [SLOT_FORM] = "form",	  [SLOT_JSON] = "json",	    [SLOT_SIGV4] = "sigv4",
+	[SLOT_BEARER] = "bearer", [SLOT_BASIC] = "basic", [SLOT_HEADER] = "header",
+	[SLOT_QUERY] = "query",	  [SLOT_PATH] = "path",	  [SLOT_FORM] = "form",
+	[SLOT_JSON] = "json",	  [SLOT_SIGV4] = "sigv4", [SLOT_WEBSOCKET] = "websocket",
 };
 
 static json_t *slots_array(const struct credential *credential)

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "base/buf.h"
+
 #define BIT_FIN	    0x80
 #define BIT_RSV1    0x40
 #define BIT_RSVS    0x30
@@ -220,4 +222,28 @@ int websocket_read(struct websocket *ws, const char *data, size_t len)
 		len -= n;
 	}
 	return ws->error;
+}
+
+void websocket_write(struct buf *out, enum websocket_opcode opcode, bool fin, const unsigned char *mask,
+		     const char *data, size_t len)
+{
+	const unsigned width = len < LEN_16 ? 0 : len <= UINT16_MAX ? 2 : 8;
+	char header[14] = { (char)((fin ? BIT_FIN : 0) | opcode),
+			    (char)((mask ? BIT_MASK : 0) | (width == 0	 ? len
+							    : width == 2 ? LEN_16
+									 : LEN_64)) };
+	struct websocket_frame frame;
+	size_t at;
+
+	for (unsigned i = 0; i < width; i++)
+		header[2 + i] = (char)(len >> 8 * (width - 1 - i));
+	for (unsigned i = 0; mask && i < 4; i++) {
+		header[2 + width + i] = (char)mask[i];
+		frame.mask[i] = mask[i];
+	}
+	buf_append(out, header, 2 + width + (mask ? 4 : 0));
+	at = out->len;
+	buf_append(out, data, len);
+	if (mask && !buf_error(out))
+		websocket_unmask(&frame, 0, out->data + at, len, out->data + at);
 }

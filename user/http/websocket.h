@@ -12,6 +12,8 @@
 
 #include "http/head.h"
 
+struct buf;
+
 /* -- the handshake ------------------------------------------------------------------ */
 
 /* What is wrong with a request that asks for an upgrade, as a sentence; NULL: it is a websocket's handshake. An offer of
@@ -70,6 +72,9 @@ void websocket_init(struct websocket *ws, bool from_client, bool deflate, const 
  * what an event returned. */
 int websocket_read(struct websocket *ws, const char *data, size_t len);
 const char *websocket_problem(const struct websocket *ws); /* a sentence: "a frame of a client is not masked" */
+/* A whole frame. mask: four bytes, of a client's; NULL: of an origin's. */
+void websocket_write(struct buf *out, enum websocket_opcode opcode, bool fin, const unsigned char *mask,
+		     const char *data, size_t len);
 /* Payload as it was before it was masked; at as payload() has it. out may be data. */
 void websocket_unmask(const struct websocket_frame *frame, uint64_t at, const char *data, size_t len, char *out);
 

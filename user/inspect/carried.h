@@ -19,7 +19,8 @@ struct carried {
 		  [NP_NAME_MAX + 1]; /* of the credentials whose values it carries: the policy may change */
 	unsigned n;
 	uint64_t generation; /* of worker->secrets when it began: stage_echo.c searches for these values */
-	bool body_values;    /* values may stand in its body ... */
+	bool tls;	     /* of the origin's leg */
+	bool body_values;    /* values may stand in its body, or in messages of the websocket that it becomes ... */
 	enum slot_kind body; /* ... which is of this kind */
 	size_t tail_len;     /* the last bytes of its body that were looked at */
 	char tail[NP_PLACEHOLDER_MAX];

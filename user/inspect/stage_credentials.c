@@ -17,13 +17,17 @@ static enum stage_result on_start(struct exchange *ex)
 
 	if (!policy->n_credentials)
 		return STAGE_NEXT;
+	if (ex->head.upgrade) /* its messages are searched: compressed ones could not be. Nobody has a copy of the head yet */
+		fields_remove(&ex->head.fields, "sec-websocket-extensions");
+	r = carried_get(ex);
 	credential_look_begin(&look, ex);
-	r = look.finder.set ? carried_get(ex) : -ENOMEM;
+	if (!look.finder.set)
+		r = -ENOMEM;
 	if (r == 0)
 		r = credentials_head_rewrite(&look);
 	if (r < 0)
 		return credential_look_end(&look);
-	if (ex->head.has_body)
+	if (ex->head.has_body || ex->head.upgrade)
 		credentials_body_open(ex, policy);
 	return STAGE_NEXT;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The files of the stage `credentials`, among themselves. */
+/* The files of the stage `credentials`, among themselves and for the messages of websockets. */
 #ifndef NP_INSPECT_STAGE_CREDENTIALS_H
 #define NP_INSPECT_STAGE_CREDENTIALS_H
 
@@ -8,9 +8,14 @@
 #include "inspect/stage.h"
 #include "secrets/slots.h"
 
-/* A look at the head of one request, or at a piece of its body. */
+/* A look at the head of one request, at a piece of its body, or of a message of the websocket that it became. */
 struct credential_look {
-	struct exchange *ex;
+	struct exchange *ex; /* NULL: a websocket's */
+	const struct client *client;
+	struct credential_facts facts;
+	bool tls;
+	struct carried *carried; /* who goes with it; NULL: not yet */
+	struct link_request *report;
 	const struct policy *policy;
 	struct slot_finder finder;	  /* without a set of placeholders: no credential is left, or no memory */
 	const struct credential *refused; /* the one that is the reason, ... */
@@ -21,6 +26,9 @@ struct credential_look {
 
 /* -- stage_credentials_look.c */
 void credential_look_begin(struct credential_look *look, struct exchange *exchange);
+void credential_look_message(struct credential_look *look, const struct client *client,
+			     const struct credential_facts *facts, struct carried *carried,
+			     struct link_request *report);
 /* The value, which the request carries from now on; NULL: the look says why not. */
 const struct secret *credential_look_value(struct credential_look *look, const struct credential *credential);
 /* A placeholder stands at this place: NULL if it must not. */
@@ -29,6 +37,9 @@ const struct secret *credential_look_placeholder(struct credential_look *look, c
 /* NULL, always. */
 const struct secret *credential_look_refuse(struct credential_look *look, const struct credential *credential,
 					    enum np_reason reason, const char *words);
+/* What the report says, the name of the credential among it, and the words for it. */
+#define LOOK_WORDS_SIZE (NP_NAME_MAX + 128)
+void credential_look_report(struct credential_look *look, char words[static LOOK_WORDS_SIZE]);
 /* The exchange ends for what the look says, or for want of memory if it says nothing. */
 enum stage_result credential_look_end(struct credential_look *look);
 struct credential_facts credential_facts_of(const struct exchange *exchange);

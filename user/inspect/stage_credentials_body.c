@@ -18,15 +18,16 @@ static bool type_is(const struct head *head, const char *type)
 void credentials_body_open(struct exchange *ex, const struct policy *policy)
 {
 	const bool form = type_is(&ex->head, "application/x-www-form-urlencoded");
-	const struct slot_place place = { .kind = form ? SLOT_FORM : SLOT_JSON };
-	bool readable =
-		(form || type_is(&ex->head, "application/json")) && !fields_find(&ex->head.fields, "content-encoding");
+	const struct slot_place place = { .kind = ex->head.upgrade ? SLOT_WEBSOCKET : form ? SLOT_FORM : SLOT_JSON };
+	bool readable = ex->head.upgrade || ((form || type_is(&ex->head, "application/json")) &&
+					     !fields_find(&ex->head.fields, "content-encoding"));
 
 	ex->carried->body = place.kind;
 	for (size_t i = 0; readable && i < policy->n_credentials; i++)
 		ex->carried->body_values |= slot_fits(&policy->credentials[i], &place) &&
 					    credential_fits(ex, policy, &policy->credentials[i]);
-	stage_wants(ex, &stage_credentials, WAY_REQUEST, ex->carried->body_values ? WANT_REPLACE : WANT_LOOK);
+	if (ex->head.has_body)
+		stage_wants(ex, &stage_credentials, WAY_REQUEST, ex->carried->body_values ? WANT_REPLACE : WANT_LOOK);
 }
 
 /* A placeholder may begin in the piece before: its last bytes stand in front of the first ones of this. */

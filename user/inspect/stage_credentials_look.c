@@ -48,13 +48,19 @@ struct credential_facts credential_facts_of(const struct exchange *ex)
 	};
 }
 
+/* The origin is whom its certificate says, the name is the one that was judged, and we have looked it up: what is left is whether that
+ * is the right one. */
+static bool facts_fit(const struct policy *policy, const struct credential *credential,
+		      const struct credential_facts *facts)
+{
+	return !method_echoes(facts->method) && credential_is_bound(policy, credential, facts);
+}
+
 bool credential_fits(const struct exchange *ex, const struct policy *policy, const struct credential *credential)
 {
 	const struct credential_facts facts = credential_facts_of(ex);
 
-	/* The origin is whom its certificate says, the name is the one that was judged, and we have looked it up: what is
-	 * left is whether that is the right one. */
-	return ex->tls && !method_echoes(ex->head.method) && credential_is_bound(policy, credential, &facts);
+	return ex->tls && facts_fit(policy, credential, &facts);
 }
 
 int carried_get(struct exchange *ex)
@@ -65,13 +71,14 @@ int carried_get(struct exchange *ex)
 	if (!ex->carried)
 		return -ENOMEM;
 	ex->carried->generation = ex->client->worker->secrets.generation;
+	ex->carried->tls = ex->tls;
 	return 0;
 }
 
 /* It goes with the request from now on. False: with so many that nobody keeps count. */
-static bool carried_note(struct exchange *ex, const struct credential *credential)
+static bool carried_note(struct credential_look *look, const struct credential *credential)
 {
-	struct carried *carried = ex->carried;
+	struct carried *carried = look->carried;
 
 	for (unsigned i = 0; i < carried->n; i++)
 		if (!strcmp(carried->names[i], credential->name))
@@ -79,8 +86,8 @@ static bool carried_note(struct exchange *ex, const struct credential *credentia
 	if (carried->n == NP_CARRIED_MAX)
 		return false;
 	snprintf(carried->names[carried->n++], sizeof(carried->names[0]), "%s", credential->name);
-	if (!ex->report.credential[0])
-		snprintf(ex->report.credential, sizeof(ex->report.credential), "%s", credential->name);
+	if (!look->report->credential[0])
+		snprintf(look->report->credential, sizeof(look->report->credential), "%s", credential->name);
 	return true;
 }
 
@@ -96,18 +103,18 @@ const struct secret *credential_look_refuse(struct credential_look *look, const 
 /* A value that may go with the request, which carries it then; NULL: look says why not. */
 const struct secret *credential_look_value(struct credential_look *look, const struct credential *credential)
 {
-	const struct worker *worker = look->ex->client->worker;
+	const struct worker *worker = look->client->worker;
 	const struct secret *secret =
 		secrets_find(&worker->secrets, look->policy->hash, credential->name, loop_now_ns());
 
 	if (!secret)
 		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_MISSING,
 					      "its source has given no value");
-	/* In its body, later: its response is searched for the values that there were when it began, and not for this one. */
-	if (look->ex->carried->generation != worker->secrets.generation)
+	/* In its body, or in a message, later: what comes back is searched for the values that there were when it began, and not for this one. */
+	if (look->carried->generation != worker->secrets.generation)
 		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_MISSING,
 					      "values have changed since the request began: it may be sent again");
-	if (!carried_note(look->ex, credential))
+	if (!carried_note(look, credential))
 		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
 					      "too many of them in one request");
 	return secret;
@@ -119,10 +126,10 @@ const struct secret *credential_look_placeholder(struct credential_look *look, c
 	static const struct secret nothing;
 	const struct credential *credential = &look->policy->credentials[placeholder->credential];
 
-	if (!look->ex->tls)
+	if (!look->tls)
 		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
 					      "the request goes without TLS");
-	if (!credential_fits(look->ex, look->policy, credential))
+	if (!facts_fit(look->policy, credential, &look->facts))
 		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
 					      "it is not for this host, this request, or this session at its level");
 	if (!slot_fits(credential, place))
@@ -146,22 +153,48 @@ void credential_look_begin(struct credential_look *look, struct exchange *ex)
 
 	*look = (struct credential_look){
 		.ex = ex,
+		.client = ex->client,
+		.facts = credential_facts_of(ex),
+		.tls = ex->tls,
+		.carried = ex->carried,
+		.report = &ex->report,
 		.policy = worker->policy,
 		.finder = { session_placeholders(worker, ex->client->sandbox->session), on_placeholder, look },
 	};
 }
 
+void credential_look_message(struct credential_look *look, const struct client *client,
+			     const struct credential_facts *facts, struct carried *carried, struct link_request *report)
+{
+	const struct worker *worker = client->worker;
+
+	*look = (struct credential_look){
+		.client = client,
+		.facts = *facts,
+		.tls = carried->tls,
+		.carried = carried,
+		.report = report,
+		.policy = worker->policy,
+		.finder = { session_placeholders(worker, client->sandbox->session), on_placeholder, look },
+	};
+}
+
+void credential_look_report(struct credential_look *look, char words[static LOOK_WORDS_SIZE])
+{
+	snprintf(look->report->credential, sizeof(look->report->credential), "%s", look->refused->name);
+	snprintf(words, LOOK_WORDS_SIZE, "the credential %s: %s", look->refused->name, look->words);
+}
+
 enum stage_result credential_look_end(struct credential_look *look)
 {
 	struct exchange *ex = look->ex;
-	char words[NP_NAME_MAX + 128];
+	char words[LOOK_WORDS_SIZE];
 
 	if (!look->refused) {
 		exchange_stop(ex, NP_R_INTERNAL, NULL, "there is no room for a credential");
 		return STAGE_OVER;
 	}
-	snprintf(ex->report.credential, sizeof(ex->report.credential), "%s", look->refused->name);
-	snprintf(words, sizeof(words), "the credential %s: %s", look->refused->name, look->words);
+	credential_look_report(look, words);
 	upstream_reset(ex);
 	exchange_stop(ex, look->reason, NULL, words);
 	return STAGE_OVER;

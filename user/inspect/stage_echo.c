@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "inspect/carried.h"
+#include "inspect/echo_words.h"
 #include "inspect/exchange.h"
 #include "inspect/secret_watch.h"
 #include "inspect/stage.h"
@@ -20,12 +21,10 @@
 #define DECODE_BYTES (64u << 10) /* that are searched in one go */
 
 struct echo {
-	struct secret_set *set;	 /* values as they were when the request went */
+	struct echo_words words;
 	struct decoder *decoder; /* NULL: the body is not coded */
 	struct buf plain;	 /* what was decoded of it, and may be the beginning of a secret */
 	struct fields trailers;
-	char placeholder[NP_PLACEHOLDER_MAX + 1];
-	const char *refused; /* the credential that was found, and says refuse */
 };
 
 /* -- what it may carry ------------------------------------------------------------------------- */
@@ -44,26 +43,9 @@ static bool echo_matters(const struct exchange *ex)
 	return ex->carried->body_values;
 }
 
-/* What stands for a value: the session's placeholder of that credential. */
-static bool word_find(void *ctx, uint32_t number, struct scrub_word *ret)
+struct secret_set *echo_set(const struct exchange *ex)
 {
-	struct exchange *ex = ctx;
-	const struct worker *worker = ex->client->worker;
-	const struct credential *credential = credential_find(worker->policy, ex->echo->set->names[number]);
-
-	*ret = (struct scrub_word){ "(secret)", 8 };
-	if (!credential)
-		return true;
-	if (credential->echo == ECHO_PASSES)
-		return false;
-	if (credential->echo == ECHO_IS_REFUSED)
-		ex->echo->refused = credential->name;
-	if (credential->like) {
-		ret->text = ex->echo->placeholder;
-		ret->len = placeholder_make(&worker->placeholder_key, ex->client->sandbox->session->name,
-					    credential->name, credential->like, ex->echo->placeholder);
-	}
-	return true;
+	return ex->echo && echo_matters(ex) ? ex->echo->words.set : NULL;
 }
 
 static enum stage_result echo_stop(struct exchange *ex, enum np_reason reason, const char *words)
@@ -80,8 +62,8 @@ static enum stage_result echo_judge(struct exchange *ex, int hits)
 
 	if (hits < 0)
 		return echo_stop(ex, NP_R_INTERNAL, "it could not be searched for secrets");
-	if (ex->echo->refused) {
-		snprintf(words, sizeof(words), "the value of the credential %s came back", ex->echo->refused);
+	if (ex->echo->words.refused) {
+		snprintf(words, sizeof(words), "the value of the credential %s came back", ex->echo->words.refused);
 		return echo_stop(ex, NP_R_SECRET_RETURNED, words);
 	}
 	if (hits)
@@ -109,12 +91,13 @@ static enum stage_result on_start(struct exchange *ex)
 	if (!echo_matters(ex))
 		return STAGE_NEXT;
 	ex->echo = calloc(1, sizeof(*ex->echo));
-	if (!ex->echo || secret_watch(ex->client->worker, &ex->echo->set) < 0) {
+	if (!ex->echo || secret_watch(ex->client->worker, &ex->echo->words.set) < 0) {
 		exchange_refuse(ex, NP_R_INTERNAL, NULL, "its response could not be searched for secrets");
 		return STAGE_OVER;
 	}
-	if (ex->echo->set)
-		secret_set_ref(ex->echo->set);
+	ex->echo->words.client = ex->client;
+	if (ex->echo->words.set)
+		secret_set_ref(ex->echo->words.set);
 	outgoing = exchange_outgoing(ex);
 	if (outgoing && accepts_is_signed(outgoing))
 		return STAGE_NEXT; /* what comes of it is looked at when it comes */
@@ -132,7 +115,7 @@ static enum stage_result on_start(struct exchange *ex)
 
 static int fields_scrub(struct exchange *ex, struct scrubber *scrubber, struct fields *fields)
 {
-	const struct scrub_words words = { word_find, ex };
+	const struct scrub_words words = { echo_words_find, &ex->echo->words };
 	int all = 0;
 
 	for (uint32_t i = 0; i < fields->n; i++) {
@@ -204,13 +187,12 @@ static enum stage_result on_response(struct exchange *ex, struct head *head)
 {
 	enum stage_result r;
 
-	if (!ex->echo || !ex->echo->set || !echo_matters(ex))
+	if (!echo_set(ex))
 		return STAGE_NEXT;
-	if (head->status == 101)
-		return echo_stop(ex, NP_R_UNSEARCHABLE, "websockets are not searched: see echo of the credential");
-	r = echo_judge(ex, fields_scrub(ex, secret_echo_scrubber(ex->client->worker, ex->echo->set), &head->fields));
+	r = echo_judge(ex,
+		       fields_scrub(ex, secret_echo_scrubber(ex->client->worker, ex->echo->words.set), &head->fields));
 	if (r != STAGE_NEXT || head->status < 200 || !head->has_body)
-		return r;
+		return r; /* what follows a 101 is tunnel_messages.c's */
 	return body_begin(ex, head);
 }
 
@@ -226,7 +208,7 @@ static enum stage_result decoded_stop(struct exchange *ex, enum decoded decoded)
 /* What a coded piece stands for, searched, is in piece->out. */
 static enum stage_result piece_decode(struct exchange *ex, struct scrubber *scrubber, struct piece *piece)
 {
-	const struct scrub_words words = { word_find, ex };
+	const struct scrub_words words = { echo_words_find, &ex->echo->words };
 	struct echo *echo = ex->echo;
 	enum decoded decoded;
 	enum stage_result r;
@@ -267,8 +249,8 @@ static enum stage_result trailers_scrub(struct exchange *ex, struct scrubber *sc
 
 static enum stage_result on_response_body(struct exchange *ex, struct piece *piece)
 {
-	const struct scrub_words words = { word_find, ex };
-	struct scrubber *scrubber = secret_echo_scrubber(ex->client->worker, ex->echo->set);
+	const struct scrub_words words = { echo_words_find, &ex->echo->words };
+	struct scrubber *scrubber = secret_echo_scrubber(ex->client->worker, ex->echo->words.set);
 	enum stage_result r;
 	int hits;
 
@@ -286,7 +268,7 @@ static void on_forget(struct exchange *ex)
 {
 	if (!ex->echo)
 		return;
-	secret_set_unref(ex->echo->set);
+	secret_set_unref(ex->echo->words.set);
 	decoder_free(ex->echo->decoder);
 	buf_free(&ex->echo->plain);
 	fields_free(&ex->echo->trailers);

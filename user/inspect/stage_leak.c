@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "inspect/exchange.h"
+#include "inspect/leak.h"
 #include "inspect/secret_watch.h"
 #include "inspect/stage.h"
 #include "link/secret_message.h"
@@ -46,14 +47,6 @@ static void target_redact(struct exchange *ex, struct scrubber *scrubber)
 		ex->head.target = "/(secret)";
 }
 
-static void leak_send(const struct exchange *ex, const char *credential)
-{
-	struct link_leak message = { .cgroup_id = ex->client->sandbox->cgroup_id };
-
-	snprintf(message.name, sizeof(message.name), "%s", credential);
-	link_send_patiently(ex->client->worker->link, LINK_LEAK, &message, sizeof(message), -1, LEAK_SEND_MS);
-}
-
 static enum stage_result leak_fail(struct exchange *ex, int error)
 {
 	exchange_stop(ex, error == -EIO ? NP_R_BAD_HTTP : NP_R_INTERNAL, NULL,
@@ -81,20 +74,30 @@ static int leak_strictest(const struct policy *policy, const struct secret_set *
 	return found;
 }
 
+const char *leak_tell(const struct client *client, const struct secret_set *set, int found)
+{
+	const char *name = set->names[leak_strictest(client->worker->policy, set, found)];
+	struct link_leak message = { .cgroup_id = client->sandbox->cgroup_id };
+
+	snprintf(message.name, sizeof(message.name), "%s", name);
+	link_send_patiently(client->worker->link, LINK_LEAK, &message, sizeof(message), -1, LEAK_SEND_MS);
+	return name;
+}
+
 /* found: the number of a secret; -1: there is none; or less: it could not be searched. */
 static enum stage_result leak_judge(struct exchange *ex, const struct secret_set *set, int found, const char *where)
 {
 	char words[NP_NAME_MAX + 80];
+	const char *name;
 
 	if (found == -1)
 		return STAGE_NEXT;
 	if (found < -1)
 		return leak_fail(ex, found);
-	found = leak_strictest(ex->client->worker->policy, set, found);
-	snprintf(ex->report.credential, sizeof(ex->report.credential), "%s", set->names[found]);
-	snprintf(words, sizeof(words), "the value of the credential %s is in its %s", set->names[found], where);
+	name = leak_tell(ex->client, set, found);
+	snprintf(ex->report.credential, sizeof(ex->report.credential), "%s", name);
+	snprintf(words, sizeof(words), "the value of the credential %s is in its %s", name, where);
 	target_redact(ex, secret_scrubber(ex->client->worker, set));
-	leak_send(ex, set->names[found]);
 	exchange_stop(ex, NP_R_SECRET_LEAVING, NULL, words);
 	return STAGE_OVER;
 }

@@ -79,6 +79,7 @@ void tunnel_free(struct tunnel *tunnel)
 	relay_free(tunnel->relay);
 	splice_free(tunnel->splice);
 	head_free(&tunnel->head);
+	tunnel_messages_end(tunnel);
 	free(tunnel->carried);
 	route_clear(&tunnel->route);
 	free(tunnel);
@@ -101,7 +102,7 @@ uint64_t tunnel_hold_number(const struct tunnel *tunnel)
 
 size_t tunnel_held(const struct tunnel *tunnel)
 {
-	return tunnel->relay ? relay_held(tunnel->relay) : 0;
+	return (tunnel->relay ? relay_held(tunnel->relay) : 0) + tunnel_messages_held(tunnel);
 }
 
 void tunnel_over(void *ctx, uint64_t sent, uint64_t received)
@@ -114,17 +115,9 @@ void tunnel_over(void *ctx, uint64_t sent, uint64_t received)
 	client_close(tunnel->client);
 }
 
-static int on_frames(void *ctx, bool from_client, const char *data, size_t len)
+static int on_frames(void *ctx, bool from_client, const char *data, size_t len, struct buf *out)
 {
-	struct tunnel *tunnel = ctx;
-	struct websocket *frames = &tunnel->frames[from_client];
-	int r = websocket_read(frames, data, len);
-
-	if (r < 0) {
-		tunnel->report.reason = NP_R_WEBSOCKET_BROKEN;
-		snprintf(tunnel->report.text, sizeof(tunnel->report.text), "%s", websocket_problem(frames));
-	}
-	return r;
+	return tunnel_messages_pass(ctx, from_client, data, len, out);
 }
 
 static const struct relay_events websocket_events = { .look = on_frames, .closed = tunnel_over };
@@ -194,14 +187,40 @@ void tunnel_set_route(struct tunnel *tunnel, const struct route *route)
 		route_set(&tunnel->route, route);
 }
 
+static void tunnel_set_named(struct tunnel *tunnel, const struct credential *credential)
+{
+	snprintf(tunnel->named, sizeof(tunnel->named), "%s", credential ? credential->name : "");
+}
+
+struct credential_facts tunnel_facts(const struct tunnel *tunnel)
+{
+	const struct client *client = tunnel->client;
+
+	return (struct credential_facts){
+		.host = &client->host,
+		.port = client->port,
+		.method = tunnel->head.method,
+		.path = tunnel->head.target,
+		.session = client->sandbox->session->name,
+		.rung = client->sandbox->rung,
+		.named = credential_find(client->worker->policy, tunnel->named),
+	};
+}
+
 void tunnel_switch(struct exchange *ex, bool deflate)
 {
 	struct client *client = ex->client;
-	struct carried *carried = ex->carried && ex->carried->n ? malloc(sizeof(*carried)) : NULL;
-	struct tunnel *tunnel = ex->carried && ex->carried->n && !carried ? NULL : tunnel_new(client);
+	struct carried *carried = ex->carried ? malloc(sizeof(*carried)) : NULL;
+	struct tunnel *tunnel = ex->carried && !carried ? NULL : tunnel_new(client);
 	const struct buf none = BUF_INIT(0); /* what followed the head is in the channel */
 	struct channel *near, *far;
 
+	if (tunnel && tunnel_messages_begin(tunnel, ex, deflate) < 0) {
+		tunnel->message = true; /* the exchange has the report */
+		client_set_tunnel(client, NULL);
+		tunnel_free(tunnel);
+		tunnel = NULL;
+	}
 	if (!tunnel) {
 		free(carried);
 		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "out of memory");
@@ -211,12 +230,11 @@ void tunnel_switch(struct exchange *ex, bool deflate)
 	if (carried)
 		*carried = *ex->carried;
 	tunnel->carried = carried;
+	tunnel_set_named(tunnel, ex->credential);
 	tunnel->proxy = ex->proxy;
 	tunnel->report = ex->report;
 	tunnel->sent = ex->report.sent;
 	tunnel->received = ex->report.received;
-	for (unsigned i = 0; i < 2; i++)
-		websocket_init(&tunnel->frames[i], i == 1, deflate, NULL, NULL);
 	head_move(&tunnel->head, &ex->head); /* for when the policy changes */
 	far = upstream_take(ex);
 	near = client_take(ex);
@@ -225,21 +243,17 @@ void tunnel_switch(struct exchange *ex, bool deflate)
 	tunnel_relay(tunnel, near, far, &none, &websocket_events);
 }
 
-/* What its request carried is for it still, by the rule that allows it now. */
-static bool tunnel_keeps_credentials(const struct tunnel *tunnel, const struct verdict *verdict)
+/* What it carries is for it still, by the rule that allows it now. Nor does it go on unsearched once there is something to search for. */
+static bool tunnel_keeps_credentials(struct tunnel *tunnel, const struct verdict *verdict)
 {
 	const struct client *client = tunnel->client;
-	const struct credential_facts facts = {
-		.host = &client->host,
-		.port = client->port,
-		.method = tunnel->head.method,
-		.path = tunnel->head.target,
-		.session = client->sandbox->session->name,
-		.rung = client->sandbox->rung,
-		.named = verdict->rule ? verdict->rule->credential : NULL,
-	};
+	struct credential_facts facts;
 
-	return !tunnel->carried || !carried_lost(tunnel->carried, client, &facts);
+	if (!tunnel->carried)
+		return !tunnel->head.method || !client->worker->policy->n_credentials;
+	tunnel_set_named(tunnel, verdict->rule ? verdict->rule->credential : NULL);
+	facts = tunnel_facts(tunnel);
+	return !carried_lost(tunnel->carried, client, &facts);
 }
 
 void tunnel_rejudge(struct client *client, enum np_reason by)

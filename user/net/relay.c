@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "net/relay.h"
 #include "vocab/limits.h"
+
+#define RELAY_OUT_BYTES (8u << 20) /* that a look may make of one read: far more than any does */
 
 struct relay {
 	struct channel *ends[2]; /* the client's, the origin's */
@@ -84,15 +87,29 @@ static size_t on_data(void *ctx, const char *data, size_t len)
 {
 	struct side *side = ctx;
 	struct relay *relay = side->relay;
+	struct buf out = BUF_INIT(RELAY_OUT_BYTES);
+	int r = 0;
 
 	if (relay->over)
 		return len;
-	if ((relay->events->look && relay->events->look(relay->ctx, side->index == 0, data, len) < 0) ||
-	    channel_write(other_side(side), data, len) < 0) {
+	if (relay->events->look)
+		r = relay->events->look(relay->ctx, side->index == 0, data, len, &out);
+	if (r >= 0) {
+		const char *passes = r ? out.data : data;
+		const size_t n = r ? out.len : len;
+
+		r = buf_error(&out);
+		if (r == 0 && n)
+			r = channel_write(other_side(side), passes, n);
+		side->passed += n;
+	}
+	if (out.data)
+		explicit_bzero(out.data, out.cap); /* there may be a secret in it */
+	buf_free(&out);
+	if (r < 0) {
 		relay_over(relay);
 		return len;
 	}
-	side->passed += len;
 	if (channel_backlog(other_side(side)) > NP_BACKLOG_HIGH)
 		channel_pause(relay->ends[side->index]);
 	return len;

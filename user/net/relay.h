@@ -6,8 +6,9 @@
 #include "net/channel.h"
 
 struct relay_events {
-	/* Bytes that are about to pass; -errno ends it, with resets, before they do. NULL: nobody looks at them. */
-	int (*look)(void *ctx, bool from_client, const char *data, size_t len);
+	/* Bytes that are about to pass: 0, as they are; 1, what is in out goes instead, which was empty; -errno ends it, with resets, before
+	 * they do. NULL: nobody looks at them. */
+	int (*look)(void *ctx, bool from_client, const char *data, size_t len, struct buf *out);
 	void (*closed)(void *ctx, uint64_t sent, uint64_t received); /* once, when it is over: see below */
 };
 /* Bytes both ways between two channels; first goes to the origin before them, and is not looked at. Takes over both.

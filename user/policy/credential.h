@@ -34,14 +34,15 @@ struct credential_source {
 
 /* A place in a request that the value may stand in. */
 enum slot_kind {
-	SLOT_BEARER, /* Authorization: Bearer VALUE, or "token VALUE" */
-	SLOT_BASIC,  /* Authorization: Basic, as user or password */
-	SLOT_HEADER, /* the header of that name */
-	SLOT_QUERY,  /* the parameter of that name */
-	SLOT_PATH,   /* anywhere in the path */
-	SLOT_FORM,   /* a body of application/x-www-form-urlencoded */
-	SLOT_JSON,   /* a body of JSON */
-	SLOT_SIGV4,  /* the value is KEY_ID:SECRET or KEY_ID:SECRET:TOKEN, and signs the request */
+	SLOT_BEARER,	/* Authorization: Bearer VALUE, or "token VALUE" */
+	SLOT_BASIC,	/* Authorization: Basic, as user or password */
+	SLOT_HEADER,	/* the header of that name */
+	SLOT_QUERY,	/* the parameter of that name */
+	SLOT_PATH,	/* anywhere in the path */
+	SLOT_FORM,	/* a body of application/x-www-form-urlencoded */
+	SLOT_JSON,	/* a body of JSON */
+	SLOT_WEBSOCKET, /* the text messages of a websocket */
+	SLOT_SIGV4,	/* the value is KEY_ID:SECRET or KEY_ID:SECRET:TOKEN, and signs the request */
 	SLOT_KINDS,
 };
 

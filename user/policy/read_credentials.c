@@ -177,7 +177,7 @@ static int read_slot_map(struct reader *reader, const struct node *map, struct c
 static int read_slot(struct reader *reader, const struct key *key, const struct node *value,
 		     struct credential *credential)
 {
-	static const enum slot_kind of_words[] = { SLOT_BEARER, SLOT_PATH, SLOT_FORM, SLOT_JSON };
+	static const enum slot_kind of_words[] = { SLOT_BEARER, SLOT_PATH, SLOT_FORM, SLOT_JSON, SLOT_WEBSOCKET };
 	struct credential_slot slot = { 0 };
 	int word, e;
 
@@ -314,7 +314,8 @@ static void check_together(struct reader *reader, const struct node *const *fiel
 {
 	const enum slot_kind first = credential->slots[0].kind;
 
-	if (credential->always && (first == SLOT_PATH || first == SLOT_FORM || first == SLOT_JSON))
+	if (credential->always &&
+	    (first == SLOT_PATH || first == SLOT_FORM || first == SLOT_JSON || first == SLOT_WEBSOCKET))
 		error_at(reader, fields[CREDENTIAL_INJECT],
 			 "\"inject: always\" needs a place of its own: \"bearer\", \"basic\", \"header\", \"query\" or "
 			 "\"sigv4\"");

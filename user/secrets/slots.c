@@ -53,11 +53,13 @@ static void put_json(struct buf *out, const char *text, size_t len)
 	}
 }
 
-static void put_value(struct buf *out, enum slot_kind kind, const struct secret *secret)
+static void put_value(struct buf *out, const struct slot_place *place, const struct secret *secret)
 {
+	const enum slot_kind kind = place->kind;
+
 	if (kind == SLOT_QUERY || kind == SLOT_PATH || kind == SLOT_FORM)
 		put_percent(out, secret->value, secret->len);
-	else if (kind == SLOT_JSON)
+	else if (kind == SLOT_JSON || place->json)
 		put_json(out, secret->value, secret->len);
 	else
 		buf_append(out, secret->value, secret->len);
@@ -76,7 +78,7 @@ int slot_replace(const struct slot_finder *finder, const struct slot_place *plac
 		if (!secret)
 			return -EACCES;
 		buf_append(out, text, at);
-		put_value(out, place->kind, secret);
+		put_value(out, place, secret);
 		text += at + found->len;
 		len -= at + found->len;
 		any = true;
@@ -133,7 +135,7 @@ static size_t scheme_skip(const char *text, size_t len, const char *scheme)
 int slot_header(const struct slot_finder *finder, const char *name, size_t name_len, const char *text, size_t len,
 		struct buf *out)
 {
-	struct slot_place place = { SLOT_HEADER, name, name_len };
+	struct slot_place place = { .kind = SLOT_HEADER, .name = name, .name_len = name_len };
 	size_t skip;
 
 	if (name_len != strlen("authorization") || memcmp(name, "authorization", name_len) != 0)
@@ -163,7 +165,9 @@ int slot_target(const struct slot_finder *finder, const char *target, size_t len
 		const char *next = memchr(at + 1, '&', (size_t)(end - at - 1));
 		const size_t part = (size_t)((next ? next : end) - at);
 		const char *equals = memchr(at + 1, '=', part - 1);
-		const struct slot_place place = { SLOT_QUERY, at + 1, equals ? (size_t)(equals - at - 1) : 0 };
+		const struct slot_place place = { .kind = SLOT_QUERY,
+						  .name = at + 1,
+						  .name_len = equals ? (size_t)(equals - at - 1) : 0 };
 
 		r = slot_replace(finder, &place, at, part, &fresh);
 		if (r == 0)

@@ -16,6 +16,7 @@ struct slot_place {
 	enum slot_kind kind;
 	const char *name; /* HEADER, QUERY: as it is in the request; not NUL-terminated */
 	size_t name_len;
+	bool json; /* WEBSOCKET: the message is JSON */
 };
 
 /* Is it one of the places that the policy names? */

@@ -241,10 +241,10 @@ static void test_places(void **state)
 	const struct credential *a = &policy->credentials[0], *b = &policy->credentials[1];
 
 	(void)state;
-	assert_true(slot_fits(a, &(struct slot_place){ SLOT_HEADER, "x-key", 5 }));
-	assert_false(slot_fits(a, &(struct slot_place){ SLOT_HEADER, "x-key2", 6 }));
-	assert_true(slot_fits(a, &(struct slot_place){ SLOT_QUERY, "k", 1 }));
-	assert_false(slot_fits(a, &(struct slot_place){ SLOT_QUERY, "", 0 }));
+	assert_true(slot_fits(a, &(struct slot_place){ .kind = SLOT_HEADER, .name = "x-key", .name_len = 5 }));
+	assert_false(slot_fits(a, &(struct slot_place){ .kind = SLOT_HEADER, .name = "x-key2", .name_len = 6 }));
+	assert_true(slot_fits(a, &(struct slot_place){ .kind = SLOT_QUERY, .name = "k", .name_len = 1 }));
+	assert_false(slot_fits(a, &(struct slot_place){ .kind = SLOT_QUERY, .name = "", .name_len = 0 }));
 	assert_false(slot_fits(a, &(struct slot_place){ .kind = SLOT_PATH }));
 	assert_true(slot_fits(b, &(struct slot_place){ .kind = SLOT_BEARER }));
 	assert_false(slot_fits(b, &(struct slot_place){ .kind = SLOT_BASIC }));

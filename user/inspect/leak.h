@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NP_INSPECT_LEAK_H
+#define NP_INSPECT_LEAK_H
+
+struct client;
+struct secret_set;
+
+/* A secret of the set, by its number, was about to leave. Tells the daemon, which raises the session if a credential with this value says
+ * so: the name of that one. */
+const char *leak_tell(const struct client *client, const struct secret_set *set, int found);
+
+#endif
