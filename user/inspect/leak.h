@@ -5,8 +5,8 @@
 struct client;
 struct secret_set;
 
-/* A secret of the set, by its number, was about to leave. Tells the daemon, which raises the session if a credential with this value says
+/* A secret of the set, by its number, was about to leave. Reports it to the daemon, which raises the session if a credential with this value says
  * so: the name of that one. */
-const char *leak_tell(const struct client *client, const struct secret_set *set, int found);
+const char *leak_report(const struct client *client, const struct secret_set *set, int found);
 
 #endif

@@ -74,7 +74,7 @@ static int leak_strictest(const struct policy *policy, const struct secret_set *
 	return found;
 }
 
-const char *leak_tell(const struct client *client, const struct secret_set *set, int found)
+const char *leak_report(const struct client *client, const struct secret_set *set, int found)
 {
 	const char *name = set->names[leak_strictest(client->worker->policy, set, found)];
 	struct link_leak message = { .cgroup_id = client->sandbox->cgroup_id };
@@ -94,7 +94,7 @@ static enum stage_result leak_judge(struct exchange *ex, const struct secret_set
 		return STAGE_NEXT;
 	if (found < -1)
 		return leak_fail(ex, found);
-	name = leak_tell(ex->client, set, found);
+	name = leak_report(ex->client, set, found);
 	snprintf(ex->report.credential, sizeof(ex->report.credential), "%s", name);
 	snprintf(words, sizeof(words), "the value of the credential %s is in its %s", name, where);
 	target_redact(ex, secret_scrubber(ex->client->worker, set));

@@ -76,7 +76,7 @@ static int leak_judge(const struct way *way, const struct secret_set *set, int f
 		return 0;
 	if (found < -1)
 		return way_fail(way);
-	name = leak_tell(way->tunnel->client, set, found);
+	name = leak_report(way->tunnel->client, set, found);
 	snprintf(report->credential, sizeof(report->credential), "%s", name);
 	snprintf(words, sizeof(words), "the value of the credential %s is in a message", name);
 	return way_end(way, NP_R_SECRET_LEAVING, words);
