@@ -32,6 +32,7 @@ QUICK = {"rounds": 2, "load_ms": 400, "fresh_ms": 300, "latency_ms": 300, "idle"
 CONNECTIONS, PARALLEL, STREAMS, FEW = 32, 4, 32, 8
 SLOW = ("squid", "mitmproxy")  # measured in every second round
 NEIGHBOUR, GREEDY = "bench/neighbour", base.TESTS / "e2e/lib/probes/greedy.py"
+FLOODS = {"neighbour": [], "neighbour of a flood that leaves the CPU to others": ["chrt", "--idle", "0"]}
 PACKAGES = ["nginx-light", "nghttp2-client", "libssl-dev", "openssl"]
 
 
@@ -75,9 +76,10 @@ class Measure:
         if self.check("latency", peer, got):
             self.note("latency", peer, p50=got[4] / 1000, p99=got[5] / 1000, cpu_us=cpu / got[0] / 1000)
 
-    def neighbour(self):
+    def neighbour(self, kind, words):
         """The same one connection, alone and beside another session's sandbox that floods the same worker. nginx, which the
-        flood does not go through, shows what that costs because the machine is busy."""
+        flood does not go through, shows what that costs because the machine is busy. words: before the command that floods; with a
+        priority that leaves the CPU to everybody else, what is left is what the worker makes of it."""
         peer, ms = self.scene.peers["netpawl"], self.size["latency_ms"]
         api, alone, beside = peer.daemon.api, {}, {}
         clients = {p: p.client(self.scene.net, "keep") for p in self.scene.peers.values() if p.word in ("netpawl", "nginx")}
@@ -86,7 +88,7 @@ class Measure:
             alone[each] = client.ask(f"load {ms}")
         if not any(s["session"] == NEIGHBOUR for s in api.sessions()):
             api.create(NEIGHBOUR, "CONFIDENTIAL")
-        greedy = base.popen([*self.scene.net.enter(), *peer.enter(NEIGHBOUR), base.PYTHON, GREEDY, PLACE[NAME]],
+        greedy = base.popen([*self.scene.net.enter(), *peer.enter(NEIGHBOUR), *words, base.PYTHON, GREEDY, PLACE[NAME]],
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=base.env())
         try:
             for line in ("flood 8 32\n", "count\n"):
@@ -101,8 +103,8 @@ class Measure:
         for each, client in clients.items():
             client.ask("close")
             a, b = alone[each], beside[each]
-            if self.check("neighbour", each, a) and self.check("neighbour", each, b):
-                self.note("neighbour", each, p50=b[4] / a[4], p99=b[5] / a[5], p99_us=b[5] / 1000)
+            if self.check(kind, each, a) and self.check(kind, each, b):
+                self.note(kind, each, p50=b[4] / a[4], p99=b[5] / a[5], p99_us=b[5] / 1000)
 
     def fresh(self, peer, kind, way, path, resume=0):
         client = peer.client(self.scene.net, way)
@@ -161,7 +163,8 @@ class Measure:
                 self.fresh(peer, kind, way, path, resume)
         for peer in turn(h1):
             self.latency(peer)
-        self.neighbour()
+        for kind, words in FLOODS.items():
+            self.neighbour(kind, words)
         for peer in turn(h1):
             self.bulk(peer)
         self.bulk(self.scene.peers["netpawl"], "raw", "raw")
@@ -226,12 +229,14 @@ def report(result, titles, notes):
     if raw and "direct" in bulk:
         notes = [f"netpawl, `inspect: false`: {raw['mbs'] / bulk['direct']['mbs']:.2f} of direct, "
                  f"{raw['cpu_s_gb']:.2f} CPU s/GB.", *notes]
-    beside = result.get("neighbour", {})
-    if "netpawl" in beside:
+    for kind in reversed(FLOODS):
+        beside = result.get(kind, {})
+        if "netpawl" not in beside:
+            continue
         times = {word: f"p50 {of['p50']:.1f} times, p99 {of['p99']:.1f} times ({of['p99_us']:.0f} us)"
                  for word, of in beside.items()}
-        notes = [f"netpawl, one kept connection beside a sandbox that floods: {times['netpawl']} what it is alone; nginx, which "
-                 f"is not flooded, on the same busy machine: {times.get('nginx')}.", *notes]
+        notes = [f"{kind}: netpawl, one kept connection: {times['netpawl']} what it is alone; nginx, which is not flooded, on the "
+                 f"same busy machine: {times.get('nginx')}.", *notes]
     show("HTTPS through a proxy: TLS 1.3, P-256; medians of rounds in turns; one worker each",
          ["", *[titles[word] for word in peers]], rows, notes)
 
