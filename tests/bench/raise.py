@@ -3,6 +3,9 @@
 """How soon an escalation is acknowledged, beside one fdatasync of the same disk: the part of bench.py, by itself.
 
     NETPAWL_BUILD=build tests/bench/raise.py [--quick]
+
+NETPAWL_TEST_DIR is where the record is. The file system matters: with a journal an append waits for that, too, and a commit of
+the record, which overwrites what is laid out for it, does not.
 """
 import contextlib
 import os

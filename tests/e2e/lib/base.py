@@ -115,8 +115,8 @@ def for_a_while(probe, seconds, pause=0.02):
 _temps = []
 
 
-def tempdir(word, where="/tmp"):
-    """World-readable: ordinary users inside sandboxes run what is in it."""
+def tempdir(word, where=os.environ.get("NETPAWL_TEST_DIR", "/tmp")):
+    """World-readable: ordinary users inside sandboxes run what is in it. NETPAWL_TEST_DIR: for benchmarks of another file system."""
     path = pathlib.Path(tempfile.mkdtemp(prefix=f"{PREFIX}-{word}-", dir=where))
     path.chmod(0o755)
     _temps.append(path)
