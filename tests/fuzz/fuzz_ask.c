@@ -24,7 +24,9 @@ static void ask_check(const void *bytes, size_t size)
 
 	if (ask && ask->shows && (ask->gone || ask->headers || ask->preview > NP_DECIDE_BODY || !ask->number))
 		abort();
-	if (!ask || ask->gone || ask->shows)
+	if (ask && ask->taken && (ask->gone || ask->shows || !ask->number))
+		abort();
+	if (!ask || ask->gone || ask->shows || ask->taken)
 		return;
 	text_check(ask->policy, sizeof(ask->policy));
 	text_check(ask->place, sizeof(ask->place));
@@ -51,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	/* One of the right size, which the fuzzer would hardly hit. */
 	memcpy(ask, data, size < sizeof(*ask) ? size : sizeof(*ask));
-	ask->gone = ask->write = ask->tls = ask->shows = ask->whole = 0;
+	ask->gone = ask->write = ask->tls = ask->shows = ask->whole = ask->taken = 0;
 	ask->rung = (struct np_rung){ .mode = NP_PROXIED };
 	ask_check(ask, sizeof(*ask));
 	free(ask);

@@ -211,6 +211,10 @@ void on_ask(void *data, const struct question_waiter *from, const struct link_as
 
 	if (!d->service)
 		return;
+	if (message->taken) {
+		service_question_taken(d->service, from);
+		return;
+	}
 	if (message->gone) {
 		service_question_leave(d->service, from);
 		return;

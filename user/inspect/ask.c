@@ -53,14 +53,21 @@ void ask_move(struct ask *to, struct ask *from, const struct host *host, const s
 static void ask_again(struct ask *ask, struct hold *hold);
 static bool body_show(struct ask *ask, struct hold *hold, const struct piece *piece);
 
+/* The daemon is told that what it was asked about waits no longer: it is gone, or (taken) goes on by an answer for this one alone. */
+static void waiter_report(const struct worker *worker, uint64_t number, bool taken)
+{
+	struct link_ask message = { .number = number, .gone = !taken, .taken = taken };
+
+	link_send(worker->link, LINK_ASK, &message, sizeof(message), -1);
+}
+
 /* Its time is over, or nobody is there for it any more: the question stays. */
 static void ask_over(struct hold *hold)
 {
 	struct ask *ask = hold->terms.ctx;
-	struct link_ask message = { .number = hold->number, .gone = 1 };
 
 	if (ask->open)
-		link_send(hold->worker->link, LINK_ASK, &message, sizeof(message), -1);
+		waiter_report(hold->worker, hold->number, false);
 	ask->open = false;
 	ask->look = 0;
 	ask->shows = false;
@@ -344,6 +351,8 @@ void asks_answer(struct worker *worker, const struct link_answer *answer)
 
 	if (answer->reply == REPLY_OVER)
 		question_over(worker, answer->question);
+	if (answer->once && answer->number) /* if it has come too late, the daemon gives it to another */
+		waiter_report(worker, answer->number, ask);
 	if (!ask) /* it is gone, and the daemon was told */
 		return;
 	if (answer->reply == REPLY_BODY) {

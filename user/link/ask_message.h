@@ -20,8 +20,8 @@ struct link_ask {
 	uint8_t tls;	 /* 1: a request whose origin is spoken to in TLS */
 	uint8_t decider; /* 1 and up: the decider of the policy that is asked; 0: a person is */
 	uint8_t shows; /* 1: nothing is asked; these are the bytes that its decider needs. But for number and whole nothing counts */
-	uint8_t whole; /* 1: of these, and they are all of its body */
-	uint8_t reserved;
+	uint8_t whole;	  /* 1: of these, and they are all of its body */
+	uint8_t taken;	  /* 1: it was told that it is allowed, once, and goes on; but for number nothing counts */
 	uint16_t headers; /* bytes behind the message */
 	uint16_t
 		preview; /* bytes behind these: the first ones of its body, if the rule captures, or its decider needs them */
@@ -41,7 +41,8 @@ struct link_answer {
 	uint32_t reply;	   /* enum question_reply */
 	uint32_t reason;   /* enum np_reason of a refusal */
 	uint32_t body;	   /* of REPLY_BODY: bytes */
-	uint32_t reserved;
+	uint32_t
+		once; /* 1: of REPLY_ALLOWED, for this one only: the daemon is told whether it was taken, or has come too late (gone) */
 	char words[256]; /* for whoever asked */
 };
 

@@ -34,6 +34,7 @@ struct question_news {
 	unsigned reason;   /* enum np_reason of a refusal */
 	const char *words; /* or NULL */
 	uint32_t body;	   /* of REPLY_BODY: bytes */
+	bool once;	   /* of REPLY_ALLOWED: it says whether it takes it (service_question_taken()), or leaves */
 };
 
 /* The network namespace of a sandbox that is not in the host's, for who starts its first process: a file that leads there, as long as this daemon runs and

@@ -37,8 +37,13 @@ bool question_covers(const struct question_row *answered, const struct question_
 	       registrable_domain(asked->host, domain) == 0 && !strcmp(answered->domain, domain);
 }
 
-/* Is it, in all that is shown of it, what the question shows? A text that was cut may have gone on in another way. */
-static bool question_shows(const struct question_row *row, const struct question_row *asked)
+bool question_is_beside(const struct question_row *a, const struct question_row *b)
+{
+	return same_kind(a, b) && !strcmp(a->host, b->host);
+}
+
+/* A text that was cut may have gone on in another way. */
+bool question_shows(const struct question_row *row, const struct question_row *asked)
 {
 	return !strcmp(row->method, asked->method) && !strcmp(row->url, asked->url) &&
 	       strlen(row->url) + 1 < sizeof(row->url) && !strcmp(row->headers, asked->headers) &&
@@ -63,7 +68,7 @@ struct question *question_find(const struct service *service, const struct quest
 		struct question *question = container_of(n, struct question, node);
 		const struct question_row *row = &question->row;
 
-		if (row->answer != ANSWER_DOMAIN && same_kind(row, key) && !strcmp(row->host, key->host) &&
+		if (row->answer != ANSWER_DOMAIN && question_is_beside(row, key) &&
 		    (row->answer != ANSWER_ONCE || question_shows(row, key)) &&
 		    (!found || question_rank(question) > question_rank(found)))
 			found = question;
@@ -126,14 +131,6 @@ int question_keep(struct service *service, const struct question_row *row, struc
 	return 0;
 }
 
-void held_drop(struct service *service, struct question *question, struct question_held *held)
-{
-	TAILQ_REMOVE(&question->held, held, next);
-	question->n_held--;
-	service->n_held[held->waiter.inspector]--;
-	free(held);
-}
-
 void question_forget(struct service *service, struct question *question)
 {
 	while (!TAILQ_EMPTY(&question->held))
@@ -143,7 +140,7 @@ void question_forget(struct service *service, struct question *question)
 		table_remove(&service->questions_by_key, &question->node);
 }
 
-static void question_drop(struct service *service, struct question *question)
+void question_drop(struct service *service, struct question *question)
 {
 	question_forget(service, question);
 	free(question);
@@ -198,72 +195,7 @@ void question_event(struct service *service, unsigned reason, const struct quest
 	service_emit(service, &event, NULL, NULL);
 }
 
-void waiter_reply(struct service *service, const struct question_waiter *to, const struct question_news *news)
-{
-	const struct inspectors *inspectors = &service->config.inspectors;
-
-	inspectors->reply(inspectors->ctx, to, news);
-}
-
-void question_reply(struct service *service, struct question *question, enum question_reply reply, unsigned reason,
-		    const char *words)
-{
-	struct question_held *held;
-
-	while ((held = TAILQ_FIRST(&question->held))) {
-		struct question_waiter waiter = held->waiter;
-
-		held_drop(service, question, held);
-		waiter_reply(service, &waiter,
-			     &(struct question_news){
-				     .reply = reply, .question = question->row.id, .reason = reason, .words = words });
-	}
-}
-
 /* -- an inspector asks ------------------------------------------------------------------------ */
-
-/* It waits. An inspector holds no more than it may: what says otherwise is not believed. */
-static void question_hold(struct service *service, struct question *question, const struct question_waiter *waiter,
-			  bool shown)
-{
-	struct question_news news = { .reply = REPLY_PENDING, .question = question->row.id };
-	struct question_held *held = service->n_held[waiter->inspector] < NP_HELD_MAX ? calloc(1, sizeof(*held)) : NULL;
-
-	if (!held) {
-		news.reply = REPLY_REFUSED;
-		news.reason = NP_R_TOO_MANY_QUESTIONS;
-	} else {
-		held->waiter = *waiter;
-		held->shown = shown;
-		TAILQ_INSERT_TAIL(&question->held, held, next);
-		question->n_held++;
-		service->n_held[waiter->inspector]++;
-	}
-	waiter_reply(service, waiter, &news);
-}
-
-void question_use(struct service *service, struct question *question, const struct question_waiter *waiter)
-{
-	struct question_news news = { .reply = question->row.answer == ANSWER_DENY ? REPLY_DENIED : REPLY_ALLOWED,
-				      .question = question->row.id,
-				      .reason = NP_R_ANSWER_DENIES,
-				      .words = question->row.reason };
-	bool once = question->row.answer == ANSWER_ONCE;
-
-	if (once && store_answer_end(service->config.store, question->row.id, "", service->config.wall_us())) {
-		news.reply = REPLY_REFUSED;
-		news.reason = NP_R_NEEDS_APPROVAL;
-		news.words = "that the answer is used could not be recorded";
-		once = false;
-	}
-	waiter_reply(service, waiter, &news);
-	if (once && question->timed) {
-		table_remove(&service->questions_by_key, &question->node);
-		question->used = true;
-	} else if (once) {
-		question_drop(service, question);
-	}
-}
 
 static bool questions_have_room(const struct service *service, const char *session)
 {
@@ -364,35 +296,4 @@ void service_question_ask(struct service *service, const struct question_ask *as
 		decision_ask(service, ask, policy->deciders[ask->decider - 1].name, &row, waiter);
 	else
 		question_put(service, &row, waiter);
-}
-
-void service_question_leave(struct service *service, const struct question_waiter *waiter)
-{
-	struct question *question;
-	struct question_held *held;
-
-	decisions_leave(service, waiter);
-	TAILQ_FOREACH(question, &service->questions, of_all) {
-		TAILQ_FOREACH(held, &question->held, next) {
-			if (held->waiter.number != waiter->number || held->waiter.inspector != waiter->inspector)
-				continue;
-			held_drop(service, question, held);
-			return;
-		}
-	}
-}
-
-void service_question_lost(struct service *service, unsigned inspector)
-{
-	struct question *question;
-	struct question_held *held, *next;
-
-	decisions_lost(service, inspector);
-	TAILQ_FOREACH(question, &service->questions, of_all) {
-		for (held = TAILQ_FIRST(&question->held); held; held = next) {
-			next = TAILQ_NEXT(held, next);
-			if (held->waiter.inspector == inspector)
-				held_drop(service, question, held);
-		}
-	}
 }

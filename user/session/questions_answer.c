@@ -55,7 +55,7 @@ void service_questions_count(const struct service *service, struct question_coun
 
 		ret->pending += waits;
 		ret->answers += !waits && !question->used;
-		ret->waiting += question->n_held;
+		ret->waiting += question->used ? 0 : question->n_held;
 	}
 }
 

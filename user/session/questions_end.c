@@ -155,7 +155,8 @@ void questions_reload(struct service *service)
 static const char *sweep_why(const struct service *service, const struct question *question, const void *data)
 {
 	(void)data;
-	if (!question_is_due(service, question))
+	/* What was used in this moment goes on: its time was for who would come. */
+	if (!question_is_due(service, question) || (question->used && !question->timed))
 		return NULL;
 	return question->row.state == QUESTION_PENDING ? "nobody answered in time" : "the time of the answer is over";
 }
@@ -178,6 +179,28 @@ static const char *covered_why(const struct service *service, const struct quest
 void questions_covered(struct service *service, const struct question *by)
 {
 	questions_end(service, covered_why, QUESTION_VOID, by);
+}
+
+static const char *returned_why(const struct service *service, const struct question *question, const void *data)
+{
+	const struct question *by = data;
+
+	(void)service;
+	return question != by && question->row.state == QUESTION_PENDING &&
+			       question_is_beside(&by->row, &question->row) && question_shows(&by->row, &question->row)
+		       ? "the answer to the same request came back unused"
+		       : NULL;
+}
+
+/* Who waits for another question beside it may be the same all the same: they ask again, each by itself. */
+void questions_returned(struct service *service, const struct question *by)
+{
+	struct question *question;
+
+	questions_end(service, returned_why, QUESTION_VOID, by);
+	TAILQ_FOREACH(question, &service->questions, of_all)
+		if (question->row.state == QUESTION_PENDING && question_is_beside(&by->row, &question->row))
+			question_reply(service, question, REPLY_AGAIN, 0, NULL);
 }
 
 /* -- after a start ----------------------------------------------------------------------------- */

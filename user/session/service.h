@@ -299,7 +299,9 @@ void service_question_ask(struct service *service, const struct question_ask *as
 /* How its body begins: its decider needs that (REPLY_BODY). whole: there is no more of it. */
 void service_question_body(struct service *service, const struct question_waiter *waiter, const char *bytes, size_t len,
 			   bool whole);
-void service_question_leave(struct service *service, const struct question_waiter *waiter); /* it waits no longer */
+/* It waits no longer. If it was told in the same moment that it is allowed, once: it has not gone on, and the next that is the same may. */
+void service_question_leave(struct service *service, const struct question_waiter *waiter);
+void service_question_taken(struct service *service, const struct question_waiter *waiter); /* or has gone on by that */
 void service_question_lost(struct service *service, unsigned inspector); /* nor does anything of that inspector */
 
 /* A request of it is over: deciders are told of the last ones. */

@@ -138,7 +138,7 @@ struct question {
 	uint64_t due_us;	 /* when its time, or its answer's, is over, by boot_us(); 0: never */
 	struct question_end end; /* of one that is over, and is only here because the record does not know it yet */
 	bool timed;		 /* the person has said for how long; after a restart that is taken for granted */
-	bool used;		 /* nobody meets it any more: it is here until its time is over, for what it opened */
+	bool used; /* nobody meets it any more: it is here until who was given it has taken it, or (timed) its time is over, for what it opened */
 };
 TAILQ_HEAD(question_list, question);
 
@@ -355,12 +355,20 @@ int starter_check(struct service *service, const struct session_name *name, bool
 void question_forget(struct service *service, struct question *question); /* who holds it has it; nobody is told */
 /* Is it answered for the domain of what is asked, of the same session, rule and kind? */
 bool question_covers(const struct question_row *answered, const struct question_row *asked);
+/* Have they the same key? */
+bool question_is_beside(const struct question_row *a, const struct question_row *b);
+/* Is it, in all that is shown of it, what the question shows? */
+bool question_shows(const struct question_row *row, const struct question_row *asked);
 struct question *question_find(const struct service *service, const struct question_row *key); /* or NULL */
 void question_index(struct service *service, struct question *question); /* under its key, or its answer's */
 uint64_t question_due(const struct service *service, const struct question_row *row); /* see struct question */
 void held_drop(struct service *service, struct question *question, struct question_held *held);
-/* An answer that holds: it is used. A question that was answered once is freed. */
+/* An answer that holds: it is used. One for once is there until the inspector says that it was taken, or has come too late. */
 void question_use(struct service *service, struct question *question, const struct question_waiter *waiter);
+void question_drop(struct service *service, struct question *question); /* from memory; nobody is told */
+/* It waits for the question. shown: it is what that shows. */
+void question_hold(struct service *service, struct question *question, const struct question_waiter *waiter,
+		   bool shown);
 void questions_free(struct service *service);
 void question_event(struct service *service, unsigned reason, const struct question_row *row, const char *who,
 		    const char *words);
@@ -386,6 +394,8 @@ void questions_raised(struct service *service,
 void questions_reload(struct service *service);	      /* what the live policy does not ask about any more, likewise */
 void questions_session_ended(struct service *service, const char *session);
 void questions_covered(struct service *service, const struct question *by); /* what waits, and the answer is for */
+void questions_returned(struct service *service,
+			const struct question *by); /* likewise, of one that came back unused */
 /* From here on nothing goes on by it. The record follows with questions_record(), which frees it. who: "daemon", or who did it. */
 void question_end(struct service *service, struct question *question, enum question_state state, const char *who,
 		  const char *why);

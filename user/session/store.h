@@ -237,6 +237,8 @@ int store_question_answer(struct store *store, const struct question_row *row);
 int store_question_end(struct store *store, uint64_t id, enum question_state state, uint64_t now_us);
 /* It is used, or holds no more; who took it back, or "". */
 int store_answer_end(struct store *store, uint64_t id, const char *who, uint64_t now_us);
+/* It was used, once, and who was to go on by it had left: it holds again. -EALREADY: it is no such answer, or has come back too often. */
+int store_answer_return(struct store *store, uint64_t id);
 /* Of an answer for always, which is in the policy: who took it out. -EALREADY: it is no such answer, or that is known. */
 int store_grant_revoked(struct store *store, uint64_t id, const char *who);
 /* What is ended in between is one transaction: on the disk when commit() returns 0, or none of it is. */

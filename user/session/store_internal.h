@@ -93,6 +93,8 @@
 			   " FROM questions WHERE session = ?1 AND host = ?2 AND id < ?3")                       \
 	X(QUESTION_ANSWER, "UPDATE questions SET state = ?2, answer = ?3, who = ?4, reason = ?5,"                \
 			   " answered_us = ?6, until_us = ?7, domain = ?8 WHERE id = ?1 AND state = 'pending'")  \
+	X(ANSWER_RETURN, "UPDATE questions SET over_us = 0, returned = returned + 1 WHERE id = ?1"               \
+			 " AND answer = 'once' AND over_us <> 0 AND ended_by = '' AND returned < ?2")            \
 	X(QUESTION_END, "UPDATE questions SET state = ?2, over_us = ?3 WHERE id = ?1 AND state = 'pending'")     \
 	X(GRANT_REVOKED, "UPDATE questions SET ended_by = ?2 WHERE id = ?1 AND answer = 'always'"                \
 			 " AND over_us <> 0 AND ended_by = ''")                                                  \
@@ -174,7 +176,8 @@ extern const char *const store_lifetime_schema;			     /* store_lifetime.c: of v
 /* store_questions.c: of this version, where there is none; from 5, to be followed by the triggers; from 6 */
 extern const char store_context_schema[];
 extern const char *const store_levels_tally;
-extern const char *const store_questions_schema, *const store_questions_again, *const store_questions_triggers,
-										       *const store_questions_more;
+extern const char *const store_questions_schema,
+	*const store_questions_again, *const store_questions_triggers, *const store_questions_more,
+									       *const store_questions_return;
 
 #endif

@@ -11,7 +11,7 @@
 #include "session/store_internal.h"
 #include "vocab/limits.h"
 
-#define STORE_VERSION 7
+#define STORE_VERSION 8
 
 /* Another process may only be a person who looks: whoever holds the file for longer is not waited
  * for. */
@@ -182,7 +182,8 @@ static int store_upgrade_lifetime(struct store *store)
 	return r ? r : broken ? -EUCLEAN : 0;
 }
 
-/* Questions came with version 5, knew their rule from 6 on, and say who asks from 7 on; with 6 came, too, who has started something in a session. */
+/* Questions came with version 5, knew their rule from 6 on, say who asks from 7 on, and from 8 on what was answered once
+ * comes back from who has left; with 6 came, too, who has started something in a session. */
 static int store_upgrade_questions(struct store *store, int version)
 {
 	int r = sql_exec(store->db, version < 5 ? store_questions_schema : store_questions_again);
@@ -197,7 +198,7 @@ static int store_upgrade_questions(struct store *store, int version)
 					") STRICT, WITHOUT ROWID;");
 	if (!r)
 		r = sql_exec(store->db, store_context_schema);
-	return r ? r : sql_exec(store->db, "UPDATE meta SET value = 7 WHERE key = 'schema'");
+	return r ? r : sql_exec(store->db, "UPDATE meta SET value = 8 WHERE key = 'schema'");
 }
 
 /* Whole or not at all: a crash on the way leaves the file of the version before. */
@@ -214,7 +215,9 @@ static int store_upgrade_from(struct store *store, int version)
 	if (!r && version < 4)
 		r = store_upgrade_lifetime(store);
 	if (!r)
-		r = version < 6 ? store_upgrade_questions(store, version) : sql_exec(store->db, store_questions_more);
+		r = version < 6	   ? store_upgrade_questions(store, version)
+		    : version == 6 ? sql_exec(store->db, store_questions_more)
+				   : sql_exec(store->db, store_questions_return);
 	return sql_end(store->db, r);
 }
 

@@ -17,6 +17,8 @@
 #define QUESTIONS_COMM	  " comm TEXT NOT NULL DEFAULT '' CHECK (length(comm) < 16)"
 #define QUESTIONS_PROGRAM " program TEXT NOT NULL DEFAULT '' CHECK (length(program) < 256)"
 #define QUESTIONS_PREVIEW " preview BLOB NOT NULL DEFAULT x'' CHECK (length(preview) <= 256)"
+/* Since version 8: how often an answer for once has come back unused. */
+#define QUESTIONS_RETURNED " returned INTEGER NOT NULL DEFAULT 0 CHECK (returned BETWEEN 0 AND 8)"
 #define QUESTIONS_TABLE                                                                                        \
 	"CREATE TABLE questions ("                                                                             \
 	" id INTEGER PRIMARY KEY AUTOINCREMENT,"                                                               \
@@ -47,7 +49,19 @@
 	" until_us INTEGER NOT NULL DEFAULT 0,"                                                                \
 	" over_us INTEGER NOT NULL DEFAULT 0,"                                                                 \
 	" ended_by TEXT NOT NULL DEFAULT ''," QUESTIONS_PID "," QUESTIONS_COMM "," QUESTIONS_PROGRAM           \
-	"," QUESTIONS_PREVIEW ") STRICT;"
+	"," QUESTIONS_PREVIEW "," QUESTIONS_RETURNED ") STRICT;"
+/* What is over stays over; but for what was answered once, was given to a client that had left, and so was used by nobody. */
+#define QUESTIONS_COMES_BACK                                                                                        \
+	"(OLD.answer = 'once' AND OLD.over_us <> 0 AND NEW.over_us = 0 AND OLD.ended_by = '' AND NEW.ended_by = ''" \
+	" AND NEW.returned = OLD.returned + 1)"
+#define QUESTIONS_OVER                                                                                   \
+	"CREATE TRIGGER questions_stay_over BEFORE UPDATE ON questions"                                  \
+	" WHEN OLD.over_us <> 0 AND (NEW.over_us <> OLD.over_us OR (NEW.ended_by <> OLD.ended_by"        \
+	" AND (OLD.answer <> 'always' OR OLD.ended_by <> '')))" /* who takes a grant back comes later */ \
+	" AND NOT " QUESTIONS_COMES_BACK " BEGIN SELECT RAISE(ABORT, 'what is over stays over'); END;"   \
+	"CREATE TRIGGER questions_come_back BEFORE UPDATE ON questions"                                  \
+	" WHEN NEW.returned <> OLD.returned AND NOT " QUESTIONS_COMES_BACK                               \
+	" BEGIN SELECT RAISE(ABORT, 'only what was answered once comes back'); END;"
 #define QUESTIONS_TRIGGERS                                                                                            \
 	"CREATE INDEX questions_open ON questions (session) WHERE over_us = 0;"                                       \
 	"CREATE UNIQUE INDEX questions_are_shared ON questions (session, rule, host, port, writes, method = '', tls)" \
@@ -82,11 +96,7 @@
 	"CREATE TRIGGER questions_without_an_answer BEFORE UPDATE ON questions"                                       \
 	" WHEN NEW.state IN ('pending', 'expired', 'void') AND (NEW.answer <> '' OR (NEW.state = 'pending') <> "      \
 	"(NEW.over_us = 0))"                                                                                          \
-	" BEGIN SELECT RAISE(ABORT, 'nobody has answered'); END;"                                                     \
-	"CREATE TRIGGER questions_stay_over BEFORE UPDATE ON questions"                                               \
-	" WHEN OLD.over_us <> 0 AND (NEW.over_us <> OLD.over_us OR (NEW.ended_by <> OLD.ended_by"                     \
-	" AND (OLD.answer <> 'always' OR OLD.ended_by <> '')))" /* who takes a grant back comes later */              \
-	" BEGIN SELECT RAISE(ABORT, 'what is over stays over'); END;"                                                 \
+	" BEGIN SELECT RAISE(ABORT, 'nobody has answered'); END;" QUESTIONS_OVER                                      \
 	"CREATE TRIGGER questions_stay_until_they_are_over BEFORE DELETE ON questions WHEN OLD.over_us = 0"           \
 	" BEGIN SELECT RAISE(ABORT, 'the question is not over'); END;"
 
@@ -117,6 +127,7 @@ const char *const store_questions_more = "ALTER TABLE questions ADD COLUMN" QUES
 					 "ALTER TABLE questions ADD COLUMN" QUESTIONS_COMM ";"
 					 "ALTER TABLE questions ADD COLUMN" QUESTIONS_PROGRAM ";"
 					 "ALTER TABLE questions ADD COLUMN" QUESTIONS_PREVIEW ";"
+					 "ALTER TABLE questions ADD COLUMN" QUESTIONS_RETURNED ";"
 					 "DROP INDEX questions_open;"
 					 "DROP INDEX questions_are_shared;"
 					 "DROP TRIGGER questions_enter_pending;"
@@ -126,10 +137,15 @@ const char *const store_questions_more = "ALTER TABLE questions ADD COLUMN" QUES
 					 "DROP TRIGGER questions_without_an_answer;"
 					 "DROP TRIGGER questions_stay_over;"
 					 "DROP TRIGGER questions_stay_until_they_are_over;" QUESTIONS_TRIGGERS
-					 "UPDATE meta SET value = 7 WHERE key = 'schema'";
+					 "UPDATE meta SET value = 8 WHERE key = 'schema'";
+
+/* From version 7, in which an answer for once did not come back. */
+const char *const store_questions_return =
+	"ALTER TABLE questions ADD COLUMN" QUESTIONS_RETURNED ";"
+	"DROP TRIGGER questions_stay_over;" QUESTIONS_OVER "UPDATE meta SET value = 8 WHERE key = 'schema'";
 /* clang-format on */
 _Static_assert(NP_QUESTION_URL == 2048 && NP_QUESTION_HEADERS == 1024 && NP_PROGRAM_SIZE == 256 &&
-		       NP_QUESTION_PREVIEW == 256,
+		       NP_QUESTION_PREVIEW == 256 && NP_ANSWER_RETURNS == 8,
 	       "the CHECK constraints are on disk: another bound needs another schema version");
 
 /* -- words ----------------------------------------------------------------------------- */
@@ -349,6 +365,14 @@ int store_answer_end(struct store *store, uint64_t id, const char *who, uint64_t
 
 	sql_bind_number(statement, 2, now_us);
 	sql_bind_text(statement, 3, who);
+	return question_update(store, id, statement);
+}
+
+int store_answer_return(struct store *store, uint64_t id)
+{
+	sqlite3_stmt *statement = store->statements[STORE_ANSWER_RETURN];
+
+	sql_bind_number(statement, 2, NP_ANSWER_RETURNS);
 	return question_update(store, id, statement);
 }
 

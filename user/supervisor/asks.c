@@ -20,7 +20,7 @@ int asks_learn(struct process *from, const char *data, size_t len)
 	const struct link_ask *message = link_ask_read(data, len);
 	struct ask *ask;
 
-	/* An inspector asks once about each thing that it holds, shows its body once, and leaves once. */
+	/* An inspector asks once about each thing that it holds, shows its body once, and leaves or is allowed once. */
 	if (!message || from->asks >= 3 * NP_HELD_MAX)
 		return -EPROTO;
 	ask = malloc(sizeof(*ask) + message->headers + message->preview);
@@ -68,9 +68,11 @@ void asks_clear(struct supervisor *w)
 void asks_reply(void *ctx, const struct question_waiter *to, const struct question_news *news)
 {
 	struct supervisor *w = ctx;
-	struct link_answer answer = {
-		.question = news->question, .reply = news->reply, .reason = news->reason, .body = news->body
-	};
+	struct link_answer answer = { .question = news->question,
+				      .reply = news->reply,
+				      .reason = news->reason,
+				      .body = news->body,
+				      .once = news->once };
 
 	if (news->words)
 		snprintf(answer.words, sizeof(answer.words), "%s", news->words);

@@ -177,6 +177,7 @@
 #define NP_QUESTIONS_KEPT      10000 /* that are over and still on record; the oldest go first */
 #define NP_QUESTION_URL	       2048  /* bytes of a URL that are shown; what is cut ends in three dots */
 #define NP_QUESTION_METHOD     32    /* likewise */
+#define NP_ANSWER_RETURNS      8     /* of an answer for once from clients that had left: each goes to the disk */
 #define NP_QUESTION_HEADERS    1024  /* likewise, of a request's headers */
 #define NP_WHY_QUESTIONS       5     /* of a session, the newest, that `netpawl why` tells of */
 #define NP_QUESTION_VALUE      128   /* of the value of each of these */

@@ -209,6 +209,140 @@ static void test_once_is_for_what_was_shown(void **state)
 	assert_replies("8 again 4\n7 allowed 4\n");
 }
 
+static void leaves(uint64_t number)
+{
+	service_question_leave(fake.service, &(struct question_waiter){ .number = number });
+}
+
+static void takes(uint64_t number)
+{
+	service_question_taken(fake.service, &(struct question_waiter){ .number = number });
+}
+
+/* The answer and the end of the wait cross: nothing has gone on by it, so who comes next has it. */
+static void test_once_comes_back_from_who_has_left(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b");
+	struct question_counts counts;
+
+	(void)state;
+	asks_for(sandbox, "/shown", 1);
+	assert_int_equal(answers(1, ANSWER_ONCE, 0), 0);
+	assert_replies("1 pending 1\n1 allowed 1\n");
+	assert_true(shown(1).over_us > 0);
+	service_questions_count(fake.service, &counts);
+	assert_true(!counts.waiting && !counts.answers);
+	leaves(1);
+	assert_true(shown(1).over_us == 0);
+	leaves(1); /* once */
+	takes(1);
+	asks_for(sandbox, "/other", 2);
+	asks_for(sandbox, "/shown", 3);
+	assert_replies("2 pending 2\n3 allowed 1\n");
+	takes(3);
+	leaves(3); /* it went on, whatever it says then */
+	assert_true(shown(1).over_us > 0);
+	asks_for(sandbox, "/shown", 4);
+	assert_replies("4 pending 2\n");
+}
+
+/* The retry was faster than the news that the first one had left, by another inspector. */
+static void test_once_that_comes_back_finds_who_was_asked_about_meanwhile(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b");
+
+	(void)state;
+	asks_for(sandbox, "/shown", 1);
+	assert_int_equal(answers(1, ANSWER_ONCE, 0), 0);
+	asks_for(sandbox, "/shown", 2);
+	assert_replies("1 pending 1\n1 allowed 1\n2 pending 2\n");
+	leaves(1);
+	assert_replies("2 again 2\n");
+	assert_int_equal(shown(2).state, QUESTION_VOID);
+	asks_for(sandbox, "/shown", 2);
+	assert_replies("2 allowed 1\n");
+	/* It waits among others for a question that shows another. */
+	takes(2);
+	asks_for(sandbox, "/shown", 3);
+	assert_int_equal(answers(3, ANSWER_ONCE, 0), 0);
+	asks_for(sandbox, "/other", 4);
+	asks_for(sandbox, "/shown", 5);
+	assert_replies("3 pending 3\n3 allowed 3\n4 pending 4\n5 pending 4\n");
+	leaves(3);
+	assert_replies("4 again 4\n5 again 4\n");
+	asks_for(sandbox, "/other", 4);
+	asks_for(sandbox, "/shown", 5);
+	assert_replies("4 pending 4\n5 allowed 3\n");
+}
+
+static void test_once_that_does_not_come_back(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b");
+	uint64_t number = 10;
+
+	(void)state;
+	/* Where the record does not know it. */
+	asks(sandbox, "h.example", 1);
+	assert_int_equal(answers(1, ANSWER_ONCE, 0), 0);
+	fake.disk_full = true;
+	leaves(1);
+	fake.disk_full = false;
+	assert_true(shown(1).over_us > 0);
+	asks(sandbox, "h.example", 2);
+	assert_replies("1 pending 1\n1 allowed 1\n2 pending 2\n");
+	/* From an inspector that has ended: nobody knows whether it went on. */
+	assert_int_equal(answers(2, ANSWER_ONCE, 0), 0);
+	service_question_lost(fake.service, 0);
+	leaves(2);
+	assert_true(shown(2).over_us > 0);
+	/* After a rise it is void, and so is what would come back. */
+	asks(sandbox, "h.example", 3);
+	assert_int_equal(answers(3, ANSWER_ONCE, 0), 0);
+	assert_int_equal(escalate("a/b", LEVEL_INTERNAL, NULL, NULL), 0);
+	leaves(3);
+	assert_true(shown(3).over_us > 0);
+	/* More often than is worth a write to the disk each time. */
+	fake_replies[0] = '\0';
+	asks(sandbox, "h.example", number);
+	assert_replies("10 pending 4\n");
+	assert_int_equal(answers(4, ANSWER_ONCE, 0), 0);
+	for (int i = 0; i < NP_ANSWER_RETURNS; i++) {
+		leaves(number);
+		assert_true(shown(4).over_us == 0);
+		asks(sandbox, "h.example", ++number);
+	}
+	leaves(number);
+	assert_true(shown(4).over_us > 0);
+	fake_replies[0] = '\0';
+	asks(sandbox, "h.example", 90);
+	assert_replies("90 pending 5\n");
+}
+
+static void test_once_for_a_time_comes_back_for_the_rest_of_it(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b");
+
+	(void)state;
+	asks(sandbox, "h.example", 1);
+	assert_int_equal(answers(1, ANSWER_ONCE, 10000), 0);
+	leaves(1);
+	asks(sandbox, "h.example", 2);
+	takes(2);
+	assert_replies("1 pending 1\n1 allowed 1\n2 allowed 1\n");
+	fake.wall += 11000000;
+	service_sweep(fake.service);
+	assert_replies("0 over 1\n");
+	/* Without one, its time is for who would come: what was given it in the last moment goes on. */
+	asks(sandbox, "h.example", 3);
+	assert_int_equal(answers(2, ANSWER_ONCE, 0), 0);
+	fake.wall += 61000000;
+	service_sweep(fake.service);
+	assert_replies("3 pending 2\n3 allowed 2\n");
+	takes(3);
+	service_sweep(fake.service);
+	assert_replies("");
+}
+
 /* The record comes first: what it does not take does not pass. */
 static void test_what_cannot_be_recorded_does_not_pass(void **state)
 {
@@ -737,6 +871,10 @@ int main(void)
 		question_test(test_what_waits_for_the_same_shares_a_question),
 		question_test(test_once_goes_to_who_has_waited_longest),
 		question_test(test_once_is_for_what_was_shown),
+		question_test(test_once_comes_back_from_who_has_left),
+		question_test(test_once_that_comes_back_finds_who_was_asked_about_meanwhile),
+		question_test(test_once_that_does_not_come_back),
+		question_test(test_once_for_a_time_comes_back_for_the_rest_of_it),
 		question_test(test_what_cannot_be_recorded_does_not_pass),
 		question_test(test_a_rise_voids_questions_and_answers),
 		question_test(test_what_was_judged_by_another_rung_or_policy_is_judged_again),

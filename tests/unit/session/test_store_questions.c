@@ -244,6 +244,77 @@ static void old_file(const char *questions, int version)
 	assert_int_equal(store_open(path, &store), 0);
 }
 
+/* Nobody else brings anything back: not another answer, not one that was taken back, and not without saying so. */
+static void test_what_was_answered_once_comes_back_so_often(void **state)
+{
+	static const enum question_answer given[] = { ANSWER_ONCE, ANSWER_HOST, ANSWER_ONCE };
+	uint64_t ids[3];
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct question_row row;
+		char host[16];
+
+		snprintf(host, sizeof(host), "h%u.example", i);
+		ids[i] = asked(host);
+		row = got(ids[i]);
+		row.state = QUESTION_ALLOWED;
+		row.answer = given[i];
+		row.answered_us = 20;
+		snprintf(row.who, sizeof(row.who), "boss");
+		assert_int_equal(store_question_answer(store, &row), 0);
+	}
+	assert_int_equal(store_answer_return(store, ids[0]), -EALREADY); /* it was not used */
+	assert_int_equal(store_answer_end(store, ids[0], "", 30), 0);
+	assert_int_equal(store_answer_end(store, ids[1], "", 30), 0);
+	assert_int_equal(store_answer_end(store, ids[2], "uid 1", 30), 0);
+	assert_int_equal(store_answer_return(store, ids[1]), -EALREADY);
+	assert_int_equal(store_answer_return(store, ids[2]), -EALREADY);
+	assert_int_equal(store_answer_return(store, 99), -ENOENT);
+	REFUSED("UPDATE questions SET over_us = 0 WHERE id = 1");
+	REFUSED("UPDATE questions SET returned = returned + 1");
+	REFUSED("UPDATE questions SET over_us = 0, returned = returned + 1 WHERE id = 2");
+	REFUSED("UPDATE questions SET over_us = 0, returned = returned + 1 WHERE id = 3");
+	for (int i = 0; i < NP_ANSWER_RETURNS; i++) {
+		assert_int_equal(store_answer_return(store, ids[0]), 0);
+		assert_int_equal(got(ids[0]).over_us, 0);
+		assert_int_equal(store_answer_end(store, ids[0], "", 40), 0);
+	}
+	assert_int_equal(store_answer_return(store, ids[0]), -EALREADY);
+	assert_int_equal(got(ids[0]).over_us, 40);
+}
+
+/* In version 7 what was used stayed so, whoever it was used for. */
+static void test_a_file_of_version_7(void **state)
+{
+	sqlite3 *old;
+
+	(void)state;
+	asked("w.example");
+	store_close(store);
+	store = NULL;
+	assert_int_equal(sqlite3_open(path, &old), SQLITE_OK);
+	assert_int_equal(
+		sqlite3_exec(old,
+			     "DROP TRIGGER questions_come_back; DROP TRIGGER questions_stay_over;"
+			     "ALTER TABLE questions DROP COLUMN returned;"
+			     "CREATE TRIGGER questions_stay_over BEFORE UPDATE ON questions"
+			     " WHEN OLD.over_us <> 0 AND (NEW.over_us <> OLD.over_us OR (NEW.ended_by <> OLD.ended_by"
+			     " AND (OLD.answer <> 'always' OR OLD.ended_by <> '')))"
+			     " BEGIN SELECT RAISE(ABORT, 'what is over stays over'); END;"
+			     "UPDATE questions SET state = 'allowed', answer = 'once', who = 'boss', answered_us = 20;"
+			     "UPDATE questions SET over_us = 30;"
+			     "UPDATE meta SET value = 7",
+			     NULL, NULL, NULL),
+		SQLITE_OK);
+	sqlite3_close(old);
+	assert_int_equal(store_open(path, &store), 0);
+	assert_int_equal(got(1).over_us, 30);
+	REFUSED("UPDATE questions SET over_us = 0");
+	assert_int_equal(store_answer_return(store, 1), 0);
+	assert_int_equal(got(1).over_us, 0);
+}
+
 static void test_a_file_of_version_6(void **state)
 {
 	struct question_row row;
@@ -326,6 +397,8 @@ int main(void)
 		store_test(test_what_is_over_stays_over),
 		store_test(test_the_oldest_that_are_over_go_first),
 		store_test(test_who_takes_a_grant_back_is_recorded_once),
+		store_test(test_what_was_answered_once_comes_back_so_often),
+		store_test(test_a_file_of_version_7),
 		store_test(test_a_file_of_version_6),
 		store_test(test_a_file_of_version_5),
 		store_test(test_a_file_of_version_4),
