@@ -272,6 +272,10 @@ class Session:
         """What was refused lately, why, and what the session may do instead; "text" is for the agent to read."""
         return self._call("GET", "/why", last=last)
 
+    def explain(self, url=None, method="GET", body=0, connect=None):
+        """What such a request (or connection, HOST:PORT) would meet now: the rule, who is asked, and what was answered before."""
+        return self._call("POST", "/explain", {"connect": connect} if connect else {"method": method, "url": url, "body": body})
+
     def events(self, **query):
         return self.client.events(session=self.name, **query)
 

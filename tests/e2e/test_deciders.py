@@ -2,6 +2,7 @@
 """Rules that a program decides about: what it is asked, what its answers do, and what happens when there is none."""
 import base64
 import contextlib
+import json
 import os
 import subprocess
 
@@ -196,9 +197,18 @@ def test_answers_are_remembered_as_it_says(net):
     assert net.fetch(session, "https://i.origin.test/deny?remember=session")[1] == 403
     assert net.fetch(session, "https://j.origin.test/allow")[1] == 403
     assert net.fetch(session, "https://g.origin.test/deny")[1] == 200, "of two, the one for the host"
+    # and who explains knows it
+    explain = lambda url, *more: json.loads(net.daemon.cli("--json", "policy", "explain", "--live", session, "--url", url, *more, check=0).stdout)["asks"]
+    got = explain("https://g.origin.test/x")
+    assert got["decider"] == "guard" and got["timeout_ms"] == 60000 and got["remembered"]["answer"] == "allow", got
+    assert got["remembered"]["for"] == "host" and 0 < got["remembered"]["seconds"] <= 300 and "it goes on" in got["now"]
+    got = explain("https://h.origin.test/x")
+    assert got["remembered"]["answer"] == "deny" and "it is refused" in got["now"]
+    assert explain("https://z.origin.test/x")["remembered"]["for"] == "session"
     # a raise empties it
     net.api.escalate(session, "CONFIDENTIAL")
     assert net.fetch(session, "https://j.origin.test/allow")[1] == 200
+    assert explain("https://h.origin.test/x")["now"] == "the decider is asked"
     assert net.fetch(session, "https://g.origin.test/deny")[1] == 403
 
 

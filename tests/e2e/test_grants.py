@@ -84,7 +84,9 @@ def test_always_is_written_beside_the_policy_and_holds_for_the_user(net):
     assert net.api.ok("GET", "/v1/policy")["grants"][0]["text"] == "https://always.origin.test:443"
     explained = net.daemon.cli("policy", "explain", str(net.policy), "--url", "https://always.origin.test/", "--level", "INTERNAL",
                                "--session", session)
-    assert "grants.yaml:6" in explained.stdout, explained
+    assert "grants.yaml:6" in explained.stdout and "a person has answered always" in explained.stdout, explained
+    live = json.loads(net.daemon.cli("--json", "policy", "explain", "--live", session, "--url", "https://always.origin.test/", check=0).stdout)
+    assert (live["action"], live["reason"], live["asks"]) == ("allow", "approved", None) and live["rule"]["line"] == 6
     # and is taken back
     assert "taken back by uid 0" in net.daemon.cli("answer", q["question"], "--revoke", check=0).stdout
     assert not net.grants.exists(), "it was the only one"

@@ -159,7 +159,10 @@ def life(daemon):
     daemon.cli("run", "--session", name, "--", "python3", "-c",
                "import socket\ntry: socket.create_connection(('198.51.100.10', 9000), 2)\nexcept OSError: pass", check=0)
     assert call("GET", s + "/why", *at, query="?last=3")["refused"]
+    assert call("POST", s + "/explain", *at, body={"url": "https://a.example/"})["whom"] is None
+    call("POST", s + "/explain", *at, body={"url": "https://a.example/", "connect": "a.example:1"}, status=400)
     questions(call, daemon, name)
+    assert call("POST", s + "/explain", *at, body={"method": "PUT", "body": 3, "url": "http://198.51.100.10/"})["whom"]
     assert call("GET", s + "/notices", *at, query="?reader=agent")["notices"]
     call("POST", s + "/notices/ack", *at, body={"reader": "agent", "upto": 1})
     call("PUT", s + "/context", *at, body={"purpose": "a test", "context": {"a": [1]}})

@@ -284,6 +284,22 @@ def test_explain(write):
     assert all(f"{path}:{n} " in passed for n in (5, 6, 8, 10, 11))
 
 
+def test_explain_says_who_is_asked(write):
+    """Without a daemon: of whom, about what, for how long, and whether a retry makes sense."""
+    path = write("version: 1\ndefault: ask\napproval: {hold: 9s, timeout: 5m, group: '4242'}\n"
+                 "deciders:\n  guard: {command: [/bin/guard], timeout: 3s}\nrules:\n  - decide: api.example\n    by: guard\n")
+    out = policy("explain", path, "--url", "https://new.example/", "--method", "POST").stdout
+    assert out.startswith("ask  POST https://new.example/, at CONFIDENTIAL (mode PROXIED)\n")
+    for line in ("asked   a person: root, group 4242 at approve.sock", "about   writing to new.example:443, in TLS",
+                 "waits   for 9 s, then 403 needs_approval with retry_after; people have 5 min", "retry   it joins the question, or meets its answer"):
+        assert f"  {line}\n" in out, (line, out)
+    assert "  now " not in out
+    got = policy_json("explain", path, "--url", "https://api.example/")
+    assert got["action"] == "decide" and got["asks"]["decider"] == "guard" and got["asks"]["timeout_ms"] == 3000, got
+    assert "needs_decider" in got["asks"]["retry"] and "/bin/guard" in got["asks"]["whom"] and "now" not in got["asks"]
+    assert policy_json("explain", path, "--url", "https://wiki/")["asks"] is None, "nobody is asked about what nobody meant"
+
+
 def test_explain_json(write):
     path = write(EXPLAINED)
     got = policy_json("explain", path, "--method", "POST", "--url", "https://api.example/a")

@@ -178,6 +178,71 @@ def test_an_answer_for_the_host_covers_its_kind_and_nothing_else(net):
     assert {"approved", "answer_denies", "question_asked", "question_answered"} <= reasons, reasons
 
 
+@VERSIONS
+def test_a_body_writes_whatever_the_method(net, version):
+    """What a person has allowed to be read from is not written to by a GET: its body, of a known length or not, leaves all the same."""
+    session = net.fresh()
+    p = net.get(session, version, "https://body.origin.test/")
+    net.answer(net.asked(session)[0], "host")
+    assert done(p)[1] == 200
+    for more in (["-d", "secret"], ["-H", "Transfer-Encoding: chunked", "-d", "secret"], ["-T", str(net.binary())]):
+        p = net.get(session, version, "-X", "GET", *more, "https://body.origin.test/")
+        q = net.asked(session)[0]
+        assert (q["kind"], q["method"]) == ("write", "GET"), q
+        net.api.ok("DELETE", f"/v1/sessions/{session}")
+        assert done(p)[1] != 200
+        session = net.fresh()
+        p = net.get(session, version, "https://body.origin.test/")
+        net.answer(net.asked(session)[0], "host")
+        assert done(p)[1] == 200
+
+
+def test_explain_knows_questions_and_answers(net):
+    """What would be asked, of whom, what was answered, and whether to try again; and nobody is asked by that."""
+    session = net.fresh()
+
+    def explain(*words):
+        plain = net.daemon.cli("policy", "explain", "--live", session, *words, check=0).stdout
+        got = json.loads(net.daemon.cli("--json", "policy", "explain", "--live", session, *words, check=0).stdout)
+        assert got["asks"] is None or f"  now     {got['asks']['now']}\n" in plain, plain
+        return got["asks"]
+
+    url = "https://explained.origin.test/a"
+    got = explain("--url", url)
+    assert got["whom"].startswith("a person: root") and got["about"] == "reading from explained.origin.test:443, in TLS"
+    assert got["timeout_ms"] == 120000 and "neither a question nor an answer" in got["now"] and got["question"] is None
+    assert not net.questions(session) and explain("--url", "https://open.origin.test/") is None
+    p = net.get(session, url)
+    q = net.asked(session)[0]
+    got = explain("--url", url)
+    assert got["question"]["question"] == q["question"] and got["now"] == f"question {q['question']} waits for a person: it joins that"
+    net.answer(q, "host")
+    assert done(p)[1] == 200
+    assert explain("--url", "https://explained.origin.test/other")["now"].startswith(f"question {q['question']} was answered host by uid 0 ")
+    for other in (["--method", "POST", "--url", url], ["--url", url, "--body", "5"], ["--url", "http://explained.origin.test/a"]):
+        assert explain(*other)["question"] is None, other
+    # denied; once; of a connection
+    p = net.get(session, url, "-d", "x")
+    q = net.asked(session)[0]
+    net.answer(q, "deny")
+    assert done(p)[1] == 403
+    got = explain("--method", "POST", "--url", url)
+    assert "will not help" in got["now"] and got["question"]["state"] == "denied"
+    assert net.api.ok("POST", f"/v1/sessions/{session}/explain", {"method": "POST", "url": url})["retry"] is False
+    p = net.get(session, "https://once.origin.test/x")
+    q = net.asked(session, waiting=1)[0]
+    p.kill()
+    p.communicate()
+    assert base.eventually(lambda: net.questions(session)[0]["waiting"] == 0, 10)
+    net.answer(q, "once")
+    assert f"question {q['question']} was answered once" in explain("--url", "https://once.origin.test/x")["now"]
+    assert explain("--url", "https://once.origin.test/y")["question"] is None
+    assert explain("--connect", "tcp.origin.test:9000")["about"] == "a connection to tcp.origin.test:9000"
+    # by what it was answered is over with a rise
+    net.api.escalate(session, "CONFIDENTIAL")
+    assert explain("--url", url)["question"] is None
+
+
 def test_a_deny_is_never_overridden(net):
     session = net.fresh()
     p = net.get(session, "https://never.origin.test/a")

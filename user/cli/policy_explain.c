@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "vocab/words.h"
+#include "cli/explain_asked.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/policy.h"
@@ -23,9 +24,10 @@ static const char policy_explain_help[] =
 	"       netpawl policy explain FILE --connect HOST:PORT[/udp] [OPTIONS]\n"
 	"       netpawl policy explain FILE --lookup NAME --type TYPE [OPTIONS]\n"
 	"       netpawl policy explain --live U/S --url URL [OPTIONS]\n\n"
-	"Says what a sandbox meets, by which rule and why, and why the rules before it were passed over. Addresses of\n"
+	"Says what a sandbox meets, by which rule and why, and why the rules before it were passed over; of what a\n"
+	"person or a decider is asked about, who that is, for how long, and whether to try again. Addresses of\n"
 	"this host count as such. With --live it is the policy that the daemon runs, for a session as it\n"
-	"stands; else it needs no daemon.\n\n"
+	"stands, with its questions and answers; else it needs no daemon.\n\n"
 	"Options:\n"
 	"  --url URL        the request's URL\n"
 	"  --method NAME    its method (GET)\n"
@@ -228,7 +230,7 @@ static void attempt_print(const struct question *q, const struct facts *facts, c
 }
 
 static void page_print(const struct policy *policy, const struct question *q, const struct facts *facts,
-		       const struct verdict *verdict, const char *message)
+		       const struct verdict *verdict, const char *message, const json_t *now)
 {
 	cleanup(passed_free) struct passed p = passed_over(policy, facts, verdict);
 	_table_ struct table table = { .columns = 3 };
@@ -245,6 +247,7 @@ static void page_print(const struct policy *policy, const struct question *q, co
 	output_clean_line(stdout, "  why     %s", message);
 	if (proxy)
 		output_clean_line(stdout, "  way     by way of %s, which resolves names", proxy);
+	asked_print(policy, facts, verdict, now);
 	for (size_t i = 0; i < p.n; i++) {
 		const char *why = passed_why(&p, &p.rules[i], q->all);
 
@@ -264,7 +267,7 @@ static void page_print(const struct policy *policy, const struct question *q, co
 }
 
 static json_t *page_json(const struct policy *policy, const struct question *q, const struct facts *facts,
-			 const struct verdict *verdict, const char *message)
+			 const struct verdict *verdict, const char *message, const json_t *now)
 {
 	cleanup(passed_free) struct passed p = passed_over(policy, facts, verdict);
 	json_t *list = json_array();
@@ -279,12 +282,13 @@ static json_t *page_json(const struct policy *policy, const struct question *q, 
 		json_object_set_new(one, "why", text_json(why));
 		json_array_append_new(list, one);
 	}
-	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:o,s:s*}", "action",
+	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:o,s:o,s:s*}", "action",
 			 text_json(action_name(verdict->action)), "reason", text_json(reason_token(verdict->reason)),
 			 "message", text_json(message), "rule", rule_json(policy, verdict->rule), "mode",
 			 text_json(mode_name(facts->rung.mode)), "level", text_json(level_name(facts->rung.level)),
 			 "passed_over", list, "passed_over_count", (int)p.n, "near_misses", near_json(policy, facts),
-			 "proxy", outcome_proxy(policy, facts, verdict));
+			 "asks", asked_json(policy, facts, verdict, now), "proxy",
+			 outcome_proxy(policy, facts, verdict));
 }
 
 static int policy_explain_explain(const struct cli *cli, const char *file, const struct question *q,
@@ -293,12 +297,14 @@ static int policy_explain_explain(const struct cli *cli, const char *file, const
 	_problems_ struct problems problems = { 0 };
 	_policy_ struct policy *policy = NULL;
 	char message[VERDICT_TEXT_SIZE];
+	_json_ json_t *now = NULL;
 	struct verdict verdict;
+	int code = CLI_OK;
 
 	if (q->running) {
 		struct np_rung rung;
-		int code = policy_running(cli, q->running, &policy, &rung);
 
+		code = policy_running(cli, q->running, &policy, &rung);
 		if (code != CLI_OK)
 			return code;
 		facts->rung.level = rung.level;
@@ -311,9 +317,13 @@ static int policy_explain_explain(const struct cli *cli, const char *file, const
 	facts->local = facts->has_addr && addr_is_here(&facts->addr);
 	verdict = policy_outcome(policy, facts);
 	verdict_text(policy, facts, &verdict, message);
+	if (q->running)
+		code = asked_now(cli, q->running, q->connect, q->url, facts, &verdict, &now);
+	if (code != CLI_OK)
+		return code;
 	if (cli->json)
-		return json_print(page_json(policy, q, facts, &verdict, message), CLI_OK);
-	page_print(policy, q, facts, &verdict, message);
+		return json_print(page_json(policy, q, facts, &verdict, message, now), CLI_OK);
+	page_print(policy, q, facts, &verdict, message, now);
 	return CLI_OK;
 }
 

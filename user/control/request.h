@@ -56,7 +56,7 @@ request_fn health_get, metrics_get, launch_get, debug_get;
 request_fn sessions_create, sessions_list, session_get, session_end, session_forget, session_escalate, session_ca_get,
 	context_get, context_put;
 request_fn sandboxes_create, sandboxes_list, sandbox_get, sandbox_remove;
-request_fn session_why, notices_get, notices_ack;
+request_fn session_why, session_explain, notices_get, notices_ack;
 request_fn runs_create, runs_list, run_get, run_approve, run_reject, run_end, run_output_get, run_input_post,
 	run_cancel;
 request_fn questions_list, question_get, question_answer, question_revoke;

@@ -24,6 +24,7 @@ static const struct route routes[] = {
 	{ "GET", "/v1/sessions/*/*/ca", session_ca_get, 0, SCOPE_PATH, { NULL } },
 	{ "GET", "/v1/sessions/*/*/placeholders", placeholders_get, 0, SCOPE_PATH, { NULL } },
 	{ "GET", "/v1/sessions/*/*/why", session_why, ROLE_READER, SCOPE_PATH, { "last" } },
+	{ "POST", "/v1/sessions/*/*/explain", session_explain, ROLE_READER, SCOPE_PATH, { NULL } },
 	{ "GET", "/v1/sessions/*/*/notices", notices_get, ROLE_READER, SCOPE_PATH, { "reader", "after", "follow" } },
 	{ "POST", "/v1/sessions/*/*/notices/ack", notices_ack, 0, SCOPE_PATH, { NULL } },
 	{ "POST", "/v1/sandboxes", sandboxes_create, 0, SCOPE_NONE, { NULL } },

@@ -38,6 +38,7 @@ static void head_facts(const struct head *head, const char *names[static NP_HEAD
 	facts->path = head->target;
 	facts->headers = names;
 	facts->body = head->has_length ? head->length : 0;
+	facts->has_body = head->has_body && !(head->has_length && !head->length);
 	facts->websocket = head->upgrade != NULL;
 }
 

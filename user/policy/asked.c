@@ -22,9 +22,9 @@ uint64_t asked_rule(const struct verdict *verdict)
 }
 
 bool asked_still(const struct policy *policy, const struct np_rung *rung, const char *session, const char *method,
-		 const char *url, uint64_t rule)
+		 const char *url, bool has_body, uint64_t rule)
 {
-	struct facts facts = { .rung = *rung, .session = session };
+	struct facts facts = { .rung = *rung, .session = session, .has_body = has_body };
 	_arena_ struct arena *arena = NULL;
 	struct verdict verdict;
 	const char *problem;

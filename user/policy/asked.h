@@ -12,6 +12,6 @@ void asked_place(const struct policy *policy, enum level level, const struct ver
 uint64_t asked_rule(const struct verdict *verdict);
 /* Does the policy ask about this, by that rule? method: empty for a connection, then url is "host:port". */
 bool asked_still(const struct policy *policy, const struct np_rung *rung, const char *session, const char *method,
-		 const char *url, uint64_t rule);
+		 const char *url, bool has_body, uint64_t rule);
 
 #endif

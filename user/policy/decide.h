@@ -52,6 +52,7 @@ struct facts {
 	const char *path;	    /* as sent, with or without its query */
 	const char *const *headers; /* names that are there, lower case, NULL-terminated; NULL: none */
 	uint64_t body;		    /* length, as far as announced */
+	bool has_body;		    /* it has one, whether or not its length is known */
 	enum { LEG_UNKNOWN, LEG_TLS, LEG_CLEAR } leg; /* to the origin; not known: no grant is for it */
 	bool websocket;				      /* asks for an upgrade */
 };
@@ -66,7 +67,7 @@ bool list_has(const char *const *list, const char *word);
 /* Is the rule for this session? NULL: see facts.session. */
 bool rule_is_for(const struct rule *rule, const char *session);
 
-/* Of a request: does it only read? */
+/* Of a request: does it only read? One with a body does not, whatever its method. */
 bool facts_read(const struct facts *facts);
 /* What the policy means by the level, for a run of this kind. */
 enum np_mode facts_mode(const struct policy *policy, const struct facts *facts);

@@ -9,7 +9,7 @@ static bool header_is(const char *header, const char *name)
 	return !*header && !*name;
 }
 
-/* Servers that let a header name the method would write for a GET. */
+/* Servers that let a header name the method would write for a GET; and what is in a body leaves, by whatever method. */
 bool facts_read(const struct facts *facts)
 {
 	static const char *const safe[] = { "GET", "HEAD", "OPTIONS", NULL };
@@ -19,5 +19,5 @@ bool facts_read(const struct facts *facts)
 		for (const char *const *name = other; *name; name++)
 			if (header_is(*header, *name))
 				return false;
-	return !facts->websocket && list_has(safe, facts->method);
+	return !facts->websocket && !facts->has_body && list_has(safe, facts->method);
 }

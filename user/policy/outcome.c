@@ -180,6 +180,9 @@ static void rule_text(const struct policy *policy, const struct facts *facts, co
 				 ? ": it looks at requests, and nobody sees them on this port"
 				 : "");
 		return;
+	case NP_R_APPROVED:
+		snprintf(text, VERDICT_TEXT_SIZE, "allowed %s: a person has answered always where a rule asks", by);
+		return;
 	case NP_R_NEEDS_APPROVAL:
 		snprintf(text, VERDICT_TEXT_SIZE, "a person is asked, %s", by);
 		return;

@@ -151,6 +151,7 @@ int attempt_body(const char *size, struct facts *facts, const char **ret_problem
 		return attempt_refuse(ret_problem, "a connection has no body; only a request has");
 	if (!size_parse(size, &facts->body))
 		return attempt_refuse(ret_problem, "not a size like 1234, 500kB or 20MiB");
+	facts->has_body = facts->body;
 	return 0;
 }
 

@@ -75,7 +75,7 @@ static void known_drop(struct service *service, struct decision_known *known)
 }
 
 /* The last that was said wins, and one for the host before one for the session. */
-static const struct decision *known_find(struct service *service, const struct question_row *row)
+const struct decision_known *decision_find(const struct service *service, const struct question_row *row)
 {
 	const struct decision_known *found = NULL;
 
@@ -88,7 +88,7 @@ static const struct decision *known_find(struct service *service, const struct q
 								 found->decision.remember == REMEMBER_SESSION)))
 			found = known;
 	}
-	return found ? &found->decision : NULL;
+	return found;
 }
 
 /* One that cannot be remembered is asked for again. */
@@ -156,14 +156,14 @@ void decision_ask(struct service *service, const struct question_ask *ask, const
 		  const struct question_row *row, const struct question_waiter *waiter)
 {
 	const struct decider_calls *calls = &service->config.deciders;
-	const struct decision *known = known_find(service, row);
+	const struct decision_known *known = decision_find(service, row);
 	_buf_ struct buf line = BUF_INIT(FRAME_BYTES);
 	const char *why = "the decider could not be asked";
 	struct decision_open *open;
 
 	if (known) {
 		service->decisions.used++;
-		answer_give(service, known, waiter);
+		answer_give(service, &known->decision, waiter);
 		return;
 	}
 	open = calls->ask ? open_make(service, decider, ask->cgroup_id, row, waiter) : NULL;

@@ -55,6 +55,8 @@ void decisions_free(struct service *service);
 /* Meets an answer that is remembered, or asks the decider. row: what a person would be asked. */
 void decision_ask(struct service *service, const struct question_ask *ask, const char *decider,
 		  const struct question_row *row, const struct question_waiter *waiter);
+/* An answer that is remembered and would be met; NULL: none is. */
+const struct decision_known *decision_find(const struct service *service, const struct question_row *row);
 void decisions_leave(struct service *service, const struct question_waiter *waiter);
 void decisions_lost(struct service *service, unsigned inspector);
 /* What was asked and is remembered at another rung than the session's is over; session NULL: all, whatever the rung. */

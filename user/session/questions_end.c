@@ -141,7 +141,7 @@ static const char *reload_why(const struct service *service, const struct questi
 	const struct question_row *row = &question->row;
 
 	(void)data;
-	return policy && asked_still(policy, &row->rung, row->session.text, row->method, row->url, row->rule)
+	return policy && asked_still(policy, &row->rung, row->session.text, row->method, row->url, row->body, row->rule)
 		       ? NULL
 		       : "the policy does not ask about it any more";
 }

@@ -17,6 +17,7 @@
 #include "session/deciders.h"
 #include "session/gate.h"
 #include "session/inspectors.h"
+#include "vocab/decision.h"
 #include "vocab/level.h"
 #include "policy/lifetime.h"
 #include "policy/notice_text.h"
@@ -302,6 +303,16 @@ void service_question_body(struct service *service, const struct question_waiter
 /* It waits no longer. If it was told in the same moment that it is allowed, once: it has not gone on, and the next that is the same may. */
 void service_question_leave(struct service *service, const struct question_waiter *waiter);
 void service_question_taken(struct service *service, const struct question_waiter *waiter); /* or has gone on by that */
+/* What a request like this would meet, if it came now: session, rule, host, port, write, tls, method and url count. Looking changes nothing. */
+struct question_met {
+	bool asked; /* there is a question that it would join, or whose answer it would meet: */
+	struct question_row question;
+	bool decided; /* an answer of the decider's is remembered: */
+	struct decision decision;
+	uint64_t left_s; /* so long */
+};
+void service_question_look(struct service *service, const struct question_row *row, bool decider,
+			   struct question_met *ret);
 void service_question_lost(struct service *service, unsigned inspector); /* nor does anything of that inspector */
 
 /* A request of it is over: deciders are told of the last ones. */
