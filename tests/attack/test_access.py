@@ -552,15 +552,91 @@ def test_a_sandbox_answers_on_neither_socket(daemon, which):
         base.cgroup_destroy(cgroup)
 
 
-def test_four_eyes(daemon):
-    """Who started a run, or its session, does not decide on it; the control is the same before the policy says so, and another person."""
+FOLLOWS = """
+import http.client, json, socket, sys
+c = http.client.HTTPConnection("np"); c.sock = socket.socket(socket.AF_UNIX); c.sock.settimeout(180); c.sock.connect(sys.argv[1])
+c.request("GET", sys.argv[2])
+r = c.getresponse()
+print(r.status, flush=True)
+for line in r:
+    print(line.decode().strip(), flush=True)
+"""
+
+
+@pytest.mark.parametrize("person", ["root", "operator", "platform", "approver", "reader", "inbox", "nobody"])
+def test_streams_of_questions_are_of_what_one_may_see(daemon, person):
+    """?follow=1 and ?wait=1, by who they are for: a platform has its own sessions' and no line of another's; who approves or reads has all.
+    One of alice's that comes last ends each look: what was to be seen before it, was."""
+    own, other = name("alice"), name("bob")
+
+    def waits(session):
+        return "run-%d" % daemon.api.ok("POST", "/v1/runs", {"session": session, "class": "write", "command": ["true"], "launch": {}})["run"]
+
+    def decided(ident):
+        daemon.api.ok("POST", f"/v1/questions/{ident}/answer", {"answer": "deny", "reason": "a test"})
+
+    def follow(query):
+        return base.popen(words(daemon, person, [base.PYTHON, "-I", "-c", FOLLOWS, socket_of(daemon, person), f"/v1/questions?{query}"]),
+                          stdout=subprocess.PIPE, text=True)
+
+    def until(stream, ident, state):
+        got = []
+        for line in stream.stdout:
+            got.append(json.loads(line))
+            if (got[-1]["id"], got[-1]["state"]) == (ident, state):
+                break
+        return {e["id"] for e in got}
+
+    before = [waits(other), waits(own)]
+    streams = []
+    try:
+        streams = [follow("follow=1"), follow(f"follow=1&session={other}"), follow(f"state=pending&wait=1&session={other}"), follow("state=pending&wait=1")]
+        status = [s.stdout.readline().strip() for s in streams[:2]]
+        if person == "nobody":
+            assert all(s in ("", "403") for s in status) and streams[3].stdout.readline().strip() in ("", "403")
+            return
+        sees = {own, other} if person != "platform" else {own}
+        assert status[0] == "200"
+        made = [waits(other), waits(own)]
+        seen = until(streams[0], made[1], "pending")
+        decided(made[0])
+        decided(made[1])
+        seen |= until(streams[0], made[1], "denied")
+        mine = {before[1], made[1]}
+        assert mine <= seen and ({before[0], made[0]} & seen == ({before[0], made[0]} if other in sees else set())), seen
+        listed = json.loads((streams[3].stdout.readline(), streams[3].stdout.readline())[1])["questions"]
+        assert any(q["session"] == own for q in listed) and any(q["session"] == other for q in listed) == (other in sees)
+        if other in sees:
+            assert before[0] in until(streams[1], before[0], "pending")
+            assert [streams[2].stdout.readline().strip(), json.loads(streams[2].stdout.readline())["questions"][-1]["session"]] == ["200", other]
+        else:  # it is refused, or waits for what never comes
+            assert status[1] == "403" or not select.select([streams[1].stdout], [], [], 0)[0], status
+            assert not select.select([streams[2].stdout], [], [], 0)[0] or streams[2].stdout.readline().strip() == "403"
+    finally:
+        for stream in streams:
+            base.reap(stream)
+        for session in (own, other):
+            daemon.api.ask("DELETE", f"/v1/sessions/{session}")
+
+
+@pytest.mark.parametrize("by", ["runs", "questions"])
+def test_four_eyes(daemon, by):
+    """Who started a run, or its session, does not decide on it, by whichever of the two names; the control is the same before the policy
+    says so, and another person."""
     policy = daemon.policy.read_text()
 
     def waits(person):
         return call(daemon, person, "POST", "/v1/runs", {"session": name(), "class": "write", "command": ["true"], "launch": {}})[1]["run"]
 
     def decide(person, run):
-        return call(daemon, person, "POST", f"/v1/runs/{run}/reject", {"reason": "a test"})
+        if by == "runs":
+            return call(daemon, person, "POST", f"/v1/runs/{run}/reject", {"reason": "a test"})
+        status, answer = call(daemon, person, "POST", f"/v1/questions/run-{run}/answer", {"answer": "once", "reason": "a test"})
+        state = daemon.api.ok("GET", f"/v1/questions/run-{run}")["state"]
+        assert state == ("allowed" if status == 200 else "pending"), (status, state)
+        if status == 200:
+            daemon.api.ok("POST", f"/v1/runs/{run}/cancel", {})
+        return status, answer
 
     assert decide("operator", waits("operator"))[0] == 200
     daemon.policy.write_text(policy.replace('approval: {', 'approval: {four_eyes: true, '))

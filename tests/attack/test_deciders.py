@@ -12,6 +12,7 @@ import pytest
 
 from lib import base
 from lib.decided import Decided, done
+from lib.world import FAR
 
 RULES = """rules:
   - deny: bad.origin.test
@@ -149,6 +150,78 @@ def test_a_command_has_a_user_of_its_own_and_no_network(net):
     assert os.stat(f"/proc/{pid}/ns/net").st_ino != os.stat(f"/proc/{net.daemon.process.pid}/ns/net").st_ino
     assert sorted(os.listdir(f"/proc/{pid}/fd"))[:3] == ["0", "1", "2"]
     assert "decider?[31m starts" in net.daemon.text(), "its stderr is in the log, harmless"
+
+
+@pytest.mark.parametrize("network", [True, False])
+def test_its_own_traffic_is_not_led_to_itself(network):
+    """It has a network if the rule says so, and what it sends there is its own: no inspector sees it, and nobody asks it about itself."""
+    with contextlib.ExitStack() as stack:
+        n = Decided(stack, RULES, network=network)
+        session = n.fresh()
+        body, code = n.fetch(session, f"https://x.origin.test/fetches?at={FAR[4]}")
+        assert code == 403 and body["reason"] == "decider_denies"
+        if network:
+            assert "HTTP/1.1 200" in body["message"], body
+        else:
+            assert "HTTP/1.1" not in body["message"] and "unreachable" in body["message"], body
+        assert len(n.frames(type="decide")) == 1, n.frames()
+        assert not [e for e in n.api.events() if "itself.origin.test" in str(e.get("url"))]
+        # the control: from the sandbox the same asks it
+        assert n.fetch(session, "http://itself.origin.test/allow")[1] == 200 and len(n.frames(type="decide")) == 2
+
+
+SPY = """#!/usr/bin/python3 -I
+import ctypes, json, os, sys
+target, out, got = int(open(sys.argv[1]).read()), sys.argv[2], {}
+def tries(name, what):
+    try:
+        got[name] = what()
+    except OSError as e:
+        got[name] = type(e).__name__
+def attach():
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.ptrace(16, target, None, None) < 0:
+        raise OSError(ctypes.get_errno(), "ptrace")
+    libc.ptrace(17, target, None, None)
+    return "attached"
+got["uid"] = os.getuid()
+got["sees"] = sorted(int(n) for n in os.listdir("/proc") if n.isdigit())
+tries("environ", lambda: open(f"/proc/{target}/environ").read())
+tries("memory", lambda: open(f"/proc/{target}/mem", "rb").close() or "open")
+tries("kill", lambda: os.kill(target, 0) or "there")
+if got["kill"] != "there":  # else it would stand still
+    tries("ptrace", attach)
+open(out + ".new", "w").write(json.dumps(got))
+os.rename(out + ".new", out)
+"""
+
+
+def test_commands_of_one_user_see_nothing_of_each_other(tmp_path_factory):
+    """Deciders, what is notified and sources of credentials run as one user. None reads, traces or ends another."""
+    with contextlib.ExitStack() as stack:
+        place = base.tempdir("spy")
+        stack.callback(base.drop_tempdir, place)
+        place.chmod(0o777)
+        spy, target = place / "spy", place / "target"
+        spy.write_text(SPY)
+        spy.chmod(0o755)
+        n = Decided(stack, RULES.replace("rules:\n", "rules:\n  - ask: asks.origin.test\n"),
+                    head=f"approval: {{hold: 100ms, notify: {{command: [{spy}, {target}, {place}/got], network: true}}}}\n")
+        pid, = base.eventually(lambda: len(found := processes(n)) == 1 and found)
+        target.write_text(str(pid))
+        session = n.fresh()
+        assert n.fetch(session, "https://asks.origin.test/")[1] == 403
+        assert base.eventually((place / "got").exists, 60), n.daemon.text()[-2000:]
+        got = json.loads((place / "got").read_text())
+        assert got["uid"] == 65532 and got["sees"] == [1], got
+        assert (got["environ"], got["memory"], got["kill"], got["ptrace"]) == ("FileNotFoundError", "FileNotFoundError", "ProcessLookupError",
+                                                                               "ProcessLookupError"), got
+        # the control: the same user in the host's namespaces
+        subprocess.run(["setpriv", "--reuid", "65532", "--regid", "65532", "--clear-groups", str(spy), str(target), str(place / "control")],
+                       check=True, timeout=60)
+        control = json.loads((place / "control").read_text())
+        assert pid in control["sees"] and "PATH=" in control["environ"] and control["kill"] == "there", control
+        assert n.fetch(session, "https://a.origin.test/allow")[1] == 200
 
 
 def test_the_daemon_is_killed_while_it_thinks(net):

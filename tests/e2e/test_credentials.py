@@ -71,6 +71,14 @@ credentials:
     source: {{command: [/bin/sh, -c, "echo spoken-value-0123; id -u >&2"], ttl: 1h}}
     for: spoken.origin.test
     placeholder: {{env: SPOKEN}}
+  later:
+    source: {{command: [/bin/sh, -c, "echo later-value-0123; exec <&- >&-; sleep 0.1"], ttl: 1h}}
+    for: spoken.origin.test
+    placeholder: {{env: LATER}}
+  lingers:
+    source: {{command: [/bin/sh, -c, "echo lingering-value-0123; exec <&- >&-; exec sleep 600"]}}
+    for: spoken.origin.test
+    placeholder: {{env: LINGERS}}
 levels: {{INTERNAL: proxied}}
 rules:
   - allow: named.origin.test
@@ -250,6 +258,14 @@ def test_a_command_is_a_source(net):
     assert net.curl('-H "Authorization: Bearer $SPOKEN" https://spoken.origin.test/') == "served"
     assert "spoken-value-0123" in net.last("spoken")[0]
     assert listed(net)["spoken"]["expires"]
+
+
+def test_a_command_has_a_moment_to_end_and_no_longer(net):
+    """Its value counts when it has ended well, and nobody waits for that."""
+    assert base.eventually(lambda: listed(net)["later"]["expires"], 30), listed(net)["later"]
+    assert net.curl('-H "Authorization: Bearer $LATER" https://spoken.origin.test/') == "served"
+    assert "later-value-0123" in net.last("spoken")[0]
+    assert base.eventually(lambda: "did not end in time" in str(listed(net)["lingers"]), 30), listed(net)["lingers"]
 
 
 def test_aws_is_signed_anew(net):

@@ -214,6 +214,28 @@ def test_a_flood_of_one_session_keeps_nobody_elses_news_out(net):
     net.api.end(busy)
 
 
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_what_still_waits_is_told_once_more_after_a_restart(net, how):
+    out = net.shared / f"again-{how}"
+    tells = f'{{command: ["{script(net, f"again-{how}.sh", f"#!/bin/sh{chr(10)}echo $1 $2 >> {out}{chr(10)}")}"]}}'
+    lines = lambda: out.read_text().splitlines() if out.exists() else []
+    net.use(None)
+    session = net.fresh()
+    q = net.ask(session, "https://again.origin.test/")
+    over = net.ask(session, "https://over.origin.test/")
+    net.answer(over, "deny")
+    run, rejected = net.run(session, "/bin/true"), net.run(session, "/bin/false")
+    net.api.ok("POST", f"/v1/runs/{rejected}/reject", {"reason": "a test"})
+    net.use(tells)
+    net.daemon.restart(how)
+    mine = lambda: sorted(line for line in lines() if session in line)
+    want = sorted([f"{q['question']} {session} asks to read from again.origin.test:443", f"run-{run} {session} asks to run true with class write"])
+    assert base.eventually(lambda: len(mine()) >= 2 and not net.counts()["waiting"], 60), (lines(), net.daemon.text()[-2000:])
+    assert mine() == want, "each once, and nothing that is over"
+    net.api.end(session)
+    net.use(None)
+
+
 def test_the_example_posts_to_a_webhook(net):
     example = script(net, "notify.py", (base.ROOT / "examples/notify.py").read_text())
     with net.webhook() as (port, out):

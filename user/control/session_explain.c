@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "control/body.h"
-#include "control/json_objects.h"
+#include "control/inbox.h"
 #include "control/reply.h"
 #include "policy/asked.h"
 #include "policy/asked_whom.h"
@@ -154,7 +154,7 @@ int session_explain(struct request *rq, struct answer *ret, struct failure *ret_
 			  json_text(text), "whom", asks ? json_text(whom.whom) : json_null(), "about",
 			  asks ? json_text(whom.about) : json_null(), "waits",
 			  asks ? json_text(whom.waits) : json_null(), "question",
-			  met.asked ? question_object(&met.question) : json_null(), "remembered", met_object(&met),
+			  met.asked ? question_shown(rq, &met.question) : json_null(), "remembered", met_object(&met),
 			  "outcome", outcome.data && !buf_error(&outcome) ? json_text(outcome.data) : json_null(),
 			  "retry", (int)retry),
 		ret_failure);

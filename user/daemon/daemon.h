@@ -64,6 +64,7 @@ struct daemon {
 
 void event_emit(void *data, struct event *event);
 void question_notify(struct daemon *d, const struct event *event); /* notifications.c */
+void questions_notify(struct daemon *d);			   /* of all that wait, at the start */
 
 /* daemon_start.c */
 int daemon_start(struct daemon *d);

@@ -456,6 +456,7 @@ int daemon_start(struct daemon *d)
 		deciders_policy(d->deciders, d->policy.policy);
 		notifier_policy(d->notifier, d->policy.policy);
 		exporters_policy(d->exporters, d->policy.policy);
+		questions_notify(d);
 	}
 	return r;
 }

@@ -1,42 +1,52 @@
 /* SPDX-License-Identifier: MIT */
-/* What is told of a question to whom approval: notify: names: who, what kind, where to. No URL, no header, no argument. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
+/* Who is named by approval: notify: is told of each question when it is asked, and of those that still wait once more when the daemon starts. */
+#include "base/log.h"
 #include "daemon/daemon.h"
+#include "session/notification.h"
 
-/* The first word of a command that is JSON of ours, without its directory. What is escaped in it is cut off. */
-static void program_read(const char *command, char *out, size_t size)
+static int question_send(void *data, const struct question_row *row)
 {
-	const char *from = strncmp(command, "[\"", 2) ? command : command + 2;
-	const size_t len = strcspn(from, "\"\\");
-	const char *slash = memrchr(from, '/', len);
-	const size_t skip = slash ? (size_t)(slash - from) + 1 : 0;
+	struct daemon *d = data;
+	struct notification news;
 
-	snprintf(out, size, "%.*s", (int)(len - skip), from + skip);
+	if (row->state != QUESTION_PENDING)
+		return 0;
+	notification_of_question(row, &news);
+	notifier_put(d->notifier, row->session.text, news.id, news.summary);
+	return 0;
+}
+
+static int run_send(void *data, const struct run_row *row)
+{
+	struct daemon *d = data;
+	struct notification news;
+
+	if (row->state != RUN_PENDING || row->class != CLASS_WRITE || row->decided)
+		return 0;
+	notification_of_run(row, &news);
+	notifier_put(d->notifier, row->session.text, news.id, news.summary);
+	return 0;
 }
 
 void question_notify(struct daemon *d, const struct event *event)
 {
-	char id[32], summary[512], program[64];
 	struct question_row question;
-	struct run_row run;
 	struct failure ignored;
+	struct run_row run;
 
 	if (event->reason == NP_R_QUESTION_ASKED &&
-	    service_question_show(d->service, event->question, &question, &ignored) == 0) {
-		snprintf(id, sizeof(id), "%" PRIu64, question.id);
-		snprintf(summary, sizeof(summary), "%.120s asks to %s %.100s:%u", question.session.text,
-			 !question.method[0] ? "connect to"
-			 : question.write    ? "write to"
-					     : "read from",
-			 question.host, question.port);
-		notifier_put(d->notifier, question.session.text, id, summary);
-	} else if (event->reason == NP_R_RUN_ASKED && service_run_show(d->service, event->run, &run, &ignored) == 0) {
-		program_read(run.command, program, sizeof(program));
-		snprintf(id, sizeof(id), "run-%" PRIu64, run.id);
-		snprintf(summary, sizeof(summary), "%.120s asks to run %s with class write", run.session.text, program);
-		notifier_put(d->notifier, run.session.text, id, summary);
-	}
+	    service_question_show(d->service, event->question, &question, &ignored) == 0)
+		question_send(d, &question);
+	else if (event->reason == NP_R_RUN_ASKED && service_run_show(d->service, event->run, &run, &ignored) == 0)
+		run_send(d, &run);
+}
+
+/* The daemon before may have died before it told anybody, or while it did: twice is better than never, and the id is the same. */
+void questions_notify(struct daemon *d)
+{
+	struct store *store = service_store(d->service);
+
+	if (store_questions_each(store, NULL, true, question_send, d) < 0 ||
+	    store_runs_open_each(store, run_send, d) < 0)
+		log_warning("approval: notify: what still waits could not be read, and nobody is told of it again");
 }

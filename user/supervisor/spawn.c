@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -59,6 +60,17 @@ int spawn_into(const char *cgroup, const char *const *argv, const int *fds, size
 	return r;
 }
 
+/*
+ * Commands of the operator's share a user. The process namespace keeps one from naming another in a call; by the host's /proc it would read
+ * and write the other's memory and environment all the same, so each sees one of its own. Mounts of the host still arrive.
+ */
+static int proc_own(void)
+{
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+		return -errno;
+	return mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0 ? -errno : 0;
+}
+
 /* By system calls: the library's would look for our threads, which are not here. */
 static void apart_exec(const struct spawn_user *user, const char *const *argv, int stream, int errors)
 {
@@ -71,7 +83,7 @@ static void apart_exec(const struct spawn_user *user, const char *const *argv, i
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
 	if (dup2(above, 0) < 0 || dup2(above, 1) < 0 || dup2(above_errors, 2) < 0 || close_range(3, ~0u, 0) < 0 ||
-	    chdir("/") < 0 || setsid() < 0)
+	    chdir("/") < 0 || setsid() < 0 || proc_own() < 0)
 		_exit(127);
 	if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, user->uid, user->uid, user->uid) < 0 ||
 	    syscall(SYS_setresuid, user->uid, user->uid, user->uid) < 0)
@@ -89,7 +101,7 @@ int spawn_apart(const struct spawn_user *user, const char *const *argv, int stre
 
 	if (access(argv[0], X_OK) < 0)
 		return -errno;
-	r = clone_into(NULL, CLONE_NEWPID | (user->network ? 0 : CLONE_NEWNET), ret);
+	r = clone_into(NULL, CLONE_NEWPID | CLONE_NEWNS | (user->network ? 0 : CLONE_NEWNET), ret);
 	if (r == 0 && *ret == 0)
 		apart_exec(user, argv, stream, errors);
 	return r;

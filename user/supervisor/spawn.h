@@ -15,8 +15,9 @@ int spawn_into(const char *cgroup, const char *const *argv, const int *fds, size
 
 /*
  * For a program of the operator's: as a user of its own without groups and privileges to gain, in the root directory, with next to
- * no environment, first of a process namespace, so that what it started ends with it, and of a network namespace without a
- * network unless it is to have the host's. stream is its stdin and stdout. It dies with us.
+ * no environment, first of a process namespace, so that what it started ends with it, with a /proc of that, so that it sees no other
+ * command of the same user, and of a network namespace without a network unless it is to have the host's. stream is its stdin and
+ * stdout. It dies with us.
  */
 struct spawn_user {
 	unsigned uid;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,8 @@
 #include "secrets/locked.h"
 #include "supervisor/spawn.h"
 #include "vault/vault_internal.h"
+
+#define END_MS 1000 /* that a command has to end, when it has closed its output */
 
 static void on_output(void *data, uint32_t events);
 
@@ -64,14 +67,8 @@ static int command_close(struct kept *kept)
 	loop_unwatch(kept->vault->config.loop, command->output);
 	close(command->output);
 	command->output = -1;
-	/* It has said all: a moment to end by itself is enough, for nothing else of it is wanted. */
-	for (int i = 0; i < 50 && !info.si_pid; i++) {
-		if (waitid(P_PID, (id_t)command->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
-			break;
-		if (!info.si_pid)
-			usleep(1000);
-	}
-	if (info.si_pid && info.si_code == CLD_EXITED)
+	if (waitid(P_PID, (id_t)command->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid &&
+	    info.si_code == CLD_EXITED)
 		status = info.si_status;
 	spawn_end(command->pid);
 	command->pid = 0;
@@ -97,6 +94,32 @@ static void command_over(struct kept *kept, const char *problem)
 	locked_free(text, SOURCE_ROOM);
 }
 
+static void on_end(void *data, uint32_t events)
+{
+	(void)events;
+	command_over(data, NULL);
+}
+
+/* It has said all: how it ends is all that is wanted of it, and it gets a moment for that, which nobody waits for. */
+static void command_finish(struct kept *kept)
+{
+	struct command *command = &kept->command;
+	const uint64_t soon = loop_now_ns() + END_MS * 1000000ull;
+	int fd = (int)syscall(SYS_pidfd_open, command->pid, 0);
+
+	if (fd < 0) {
+		command_over(kept, strerror(errno));
+		return;
+	}
+	loop_unwatch(kept->vault->config.loop, command->output);
+	close(command->output);
+	command->output = fd;
+	if (soon < command->until_ns)
+		command->until_ns = soon;
+	if (loop_watch(kept->vault->config.loop, fd, EPOLLIN, on_end, kept) < 0)
+		command_over(kept, "out of memory");
+}
+
 static void on_output(void *data, uint32_t events)
 {
 	struct kept *kept = data;
@@ -110,8 +133,10 @@ static void on_output(void *data, uint32_t events)
 		command->len += (size_t)n;
 	if (command->len == SOURCE_ROOM)
 		command_over(kept, "its command prints too much");
+	else if (n < 0 && errno != ECONNRESET)
+		command_over(kept, strerror(errno));
 	else if (n <= 0)
-		command_over(kept, n < 0 && errno != ECONNRESET ? strerror(errno) : NULL);
+		command_finish(kept);
 }
 
 void command_stop(struct kept *kept)

@@ -12,7 +12,7 @@ PROGRAM = pathlib.Path(__file__).with_name("decider_program.py")
 
 
 class Decided(Asked):
-    def __init__(self, stack, rules, by="command", timeout="60s", head="", **kw):
+    def __init__(self, stack, rules, by="command", timeout="60s", head="", network=False, **kw):
         self.decider_dir = base.tempdir("decider")
         stack.callback(base.drop_tempdir, self.decider_dir)
         self.decider_dir.chmod(0o777)  # a decider has a user of its own
@@ -24,7 +24,7 @@ class Decided(Asked):
         self.server = None
         stack.callback(self.stop_server)
         if by == "command":
-            self.by = f"{{command: [{base.PYTHON}, {self.program}, {self.frames_file}], timeout: {timeout}}}"
+            self.by = f"{{command: [{base.PYTHON}, {self.program}, {self.frames_file}], timeout: {timeout}, network: {str(network).lower()}}}"
         else:
             self.by = f"{{socket: {self.decider_socket}, timeout: {timeout}}}"
             self.start_server()

@@ -88,6 +88,14 @@ class Talk:
         elif what in ("allow", "deny", "ask", "raise"):
             more = {k: int(v) if k == "ttl" else v for k, v in query.items()}
             self.answer(id_, what, **more)
+        elif what == "fetches":  # something that a sandbox would have to ask it about
+            try:
+                with socket.create_connection((query["at"], 80), 20) as s:
+                    s.sendall(b"GET / HTTP/1.1\r\nHost: itself.origin.test\r\nConnection: close\r\n\r\n")
+                    got = s.makefile("rb").read().split(b"\r\n")[0].decode()
+            except OSError as e:
+                got = type(e).__name__ + " " + str(e)
+            self.answer(id_, "deny", reason=got)
         elif what == "hang":
             self.hung.append(id_)
         elif what == "release":  # answers what hung, then itself

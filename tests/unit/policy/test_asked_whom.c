@@ -53,7 +53,7 @@ static void test_a_person(void **state)
 	assert_true(asks(policy, "GET", "https://a.example/x", 0));
 	assert_null(whom.decider);
 	assert_string_equal(whom.whom,
-			    "a person: root, user 1001, group 55, group 77 at approve.sock; not who has started "
+			    "a person: root, group 55, user 1001, group 77 at approve.sock; not who has started "
 			    "something in the session (four_eyes)");
 	assert_string_equal(whom.about, "reading from a.example:443, in TLS");
 	assert_string_equal(whom.waits, "for 1500 ms, then 403 needs_approval with retry_after; people have 2 h");
