@@ -224,7 +224,7 @@ def test_what_still_waits_is_told_once_more_after_a_restart(net, how):
     q = net.ask(session, "https://again.origin.test/")
     over = net.ask(session, "https://over.origin.test/")
     net.answer(over, "deny")
-    run, rejected = net.run(session, "/bin/true"), net.run(session, "/bin/false")
+    run, rejected = (net.api.ok("POST", "/v1/runs", {"session": session, "class": "write", "command": [f"/bin/{c}"]})["run"] for c in ("true", "false"))
     net.api.ok("POST", f"/v1/runs/{rejected}/reject", {"reason": "a test"})
     net.use(tells)
     net.daemon.restart(how)
