@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: MIT
 """What docs/monitoring/ has for other systems, in the hands of these systems: Debian's prometheus."""
+import contextlib
 import json
 import pathlib
 import re
 import subprocess
+import urllib.parse
 
 import pytest
 
 from lib import base
 from lib.box import Box, new_session
+from lib.fixtures import daemon_with
 from lib.inspected import inspected
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs/monitoring"
@@ -53,6 +56,62 @@ def test_the_dashboard_has_what_grafana_wants():
     for panel in dashboard["panels"]:
         assert panel["title"] and panel["targets"] and panel["datasource"]["uid"] == "${datasource}"
         assert panel["gridPos"]["x"] + panel["gridPos"]["w"] <= 24
+
+
+@pytest.fixture(scope="module")
+def prometheus(world):
+    """Debian's, beside a daemon that serves metrics on a port, with our rules: what its API answers to a path."""
+    folder = base.tempdir("prometheus")
+    (folder / "prometheus.yml").write_text(f"""global: {{scrape_interval: 1s, evaluation_interval: 1s}}
+rule_files: ["{DOCS}/alerts.yaml"]
+scrape_configs:
+  - job_name: netpawl
+    static_configs: [{{targets: ["127.0.0.1:9464"]}}]
+""")
+    with contextlib.ExitStack() as stack:
+        stack.callback(base.drop_tempdir, folder)
+        d = stack.enter_context(daemon_with(world, 'metrics: {listen: "127.0.0.1:9464"}\n'))
+        p = base.popen([*world.enter(), "prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+                        "--web.listen-address=127.0.0.1:9090"], stdout=subprocess.DEVNULL, stderr=open(folder / "log", "w"))
+        stack.callback(base.reap, p)
+
+        def ask(path):
+            got = subprocess.run([*world.enter(), "curl", "-sS", "-m", "20", f"http://127.0.0.1:9090/api/v1/{path}"], capture_output=True, text=True,
+                                 env=base.env(no_proxy="*"), timeout=60)
+            return json.loads(got.stdout) if got.stdout.startswith("{") else {"status": got.stderr + got.stdout}
+
+        ask.daemon = d
+        assert base.eventually(lambda: ask("targets")["status"] == "success", 20), (folder / "log").read_text()[-2000:]
+        yield ask
+
+
+def test_prometheus_reads_the_port(prometheus):
+    """It asks for OpenMetrics, and its reader of that takes no liberties."""
+    session = new_session()
+    with Box(prometheus.daemon, session=session) as box:
+        prometheus.daemon.api.ok("POST", f"/v1/sessions/{session}/datasets", {"level": "SECRET"})
+        box.try_("dial", family=4, addr="198.51.100.10", port=80)
+        scraped = lambda: [t for t in prometheus("targets")["data"]["activeTargets"] if t["health"] == "up" and not t["lastError"]]
+        assert base.eventually(scraped, 20), prometheus("targets")
+        value = lambda q: [r["value"][1] for r in prometheus("query?query=" + urllib.parse.quote(q))["data"]["result"]]
+        assert base.eventually(lambda: value('netpawl_raises_total{level="SECRET"}') == ["1"], 20)
+        assert value('sum(netpawl_refusals_total{layer="gate"})') >= ["1"] and value("netpawl_raise_apply_seconds_count") == ["1"]
+    meta = prometheus("targets/metadata?metric=netpawl_raise_apply_seconds")["data"]
+    assert meta and meta[0]["type"] == "histogram" and meta[0]["unit"] == "seconds"
+
+
+def test_prometheus_takes_the_rules_and_the_dashboards_questions(prometheus):
+    rules = lambda: [r for g in prometheus("rules")["data"]["groups"] for r in g["rules"]]
+    written = re.findall(r"^\s*- alert: (\w+)", (DOCS / "alerts.yaml").read_text(), re.M)
+    assert base.eventually(lambda: rules() and all(r["health"] == "ok" for r in rules()), 20), rules()
+    assert sorted(r["name"] for r in rules()) == sorted(written) and len(written) > 5
+    dashboard = json.loads((DOCS / "dashboard.json").read_text())
+    asked = [t["expr"] for panel in dashboard["panels"] for t in panel["targets"]]
+    for expr in asked:
+        expr = expr.replace("$__rate_interval", "1m").replace("$__interval", "1m")
+        got = prometheus("query?query=" + urllib.parse.quote(expr))
+        assert got["status"] == "success", (expr, got)
+    assert prometheus("query?query=" + urllib.parse.quote("rate(netpawl_requests_total[1m)"))["status"] == "error", "it would say so"
 
 
 @pytest.fixture(scope="module")

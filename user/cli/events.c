@@ -2,6 +2,7 @@
 /* netpawl events */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/chars.h"
 #include "vocab/words.h"
@@ -109,8 +110,9 @@ static void event_format(struct buf *out, const json_t *event)
 struct stream {
 	const struct cli *cli;
 	struct event_filter filter;
-	bool quiet; /* what the policy calls quiet, too */
-	bool ocsf;  /* for SIEM systems */
+	bool quiet;    /* what the policy calls quiet, too */
+	bool ocsf;     /* for SIEM systems */
+	char host[65]; /* the name of this one, for them */
 	size_t lines;
 };
 
@@ -142,7 +144,7 @@ static int line_print(void *data, char *line)
 	if (r <= 0)
 		return r;
 	if (stream->ocsf) {
-		ocsf_put(event, &out);
+		ocsf_put(event, stream->host, &out);
 		if (buf_error(&out))
 			return buf_error(&out);
 		puts(out.data);
@@ -249,6 +251,7 @@ int command_events(struct cli *cli, int argc, char **argv)
 	if (format && strcmp(format, "text") != 0 && strcmp(format, "json") != 0 && strcmp(format, "ocsf") != 0)
 		return usage_error(argv[0], "--format takes text, json or ocsf, and got '%s'", format);
 	stream.ocsf = format && !strcmp(format, "ocsf");
+	gethostname(stream.host, sizeof(stream.host) - 1);
 	cli->json |= format && !strcmp(format, "json");
 	code = since ? since_check(argv[0], since, time, sizeof(time)) : CLI_OK;
 	if (code == CLI_OK)

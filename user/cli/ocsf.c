@@ -18,6 +18,7 @@ enum ocsf_class {
 	OCSF_CONFIG_STATE_CHANGE = 5019, /* device_config_state_change */
 	OCSF_API_ACTIVITY = 6003,
 };
+#define ACTIVITY_OTHER 99 /* what it is is then said by its name */
 enum { SEVERITY_INFORMATIONAL = 1, SEVERITY_LOW, SEVERITY_MEDIUM, SEVERITY_HIGH };
 
 /* What people have to look at: these are findings, whatever else they are. */
@@ -64,11 +65,11 @@ static unsigned activity_of(enum ocsf_class class, const json_t *event, bool ref
 		for (unsigned i = 0; i < ARRAY_SIZE(methods); i++)
 			if (!strcmp(method, methods[i]))
 				return i + 1;
-		return 99;
+		return ACTIVITY_OTHER;
 	}
 	if (class == OCSF_NETWORK_ACTIVITY)
 		return refused ? 5 : 1;
-	return class == OCSF_API_ACTIVITY ? 99 : 1;
+	return class == OCSF_API_ACTIVITY ? ACTIVITY_OTHER : 1;
 }
 
 static void put_text(struct buf *out, const char *key, const char *text)
@@ -82,6 +83,12 @@ static void put_named(struct buf *out, const char *key, const json_t *event, con
 	put_text(out, key, member_text(event, name));
 }
 
+/* Of a finding it says how far people are with it: it is new. Else success or failure. */
+static unsigned status_of(enum ocsf_class class, const char *kind, bool refused)
+{
+	return class != OCSF_DETECTION_FINDING && (refused || !strcmp(kind, "error")) ? 2 : 1;
+}
+
 static void put_ids(struct buf *out, enum ocsf_class class, unsigned activity, const json_t *event, bool refused)
 {
 	const char *kind = member_text(event, "kind") ?: "";
@@ -92,25 +99,42 @@ static void put_ids(struct buf *out, enum ocsf_class class, unsigned activity, c
 	json_put_number(out, "category_uid", class / 1000);
 	json_put_number(out, "class_uid", class);
 	json_put_number(out, "activity_id", activity);
+	if (activity == ACTIVITY_OTHER)
+		json_put_text(
+			out, "activity_name",
+			(class == OCSF_HTTP_ACTIVITY ? member_text(event, "method") : member_text(event, "reason"))
+				?: "?",
+			SIZE_MAX);
 	json_put_number(out, "type_uid", class * 100u + activity);
 	json_put_number(out, "severity_id",
 			class == OCSF_DETECTION_FINDING ? SEVERITY_HIGH
 			: !strcmp(kind, "error")	? SEVERITY_MEDIUM
 			: refused			? SEVERITY_LOW
 							: SEVERITY_INFORMATIONAL);
-	json_put_number(out, "status_id", refused || !strcmp(kind, "error") ? 2 : 1);
+	json_put_number(out, "status_id", status_of(class, kind, refused));
 	put_named(out, "status_code", event, "reason");
 	put_named(out, "status_detail", event, "text");
 	put_named(out, "message", event, "message");
 }
 
-static void put_metadata(struct buf *out, const json_t *event)
+/* Attributes that a class has by a profile alone: who did it (host), and what a rule said to it (security_control). */
+static void put_profiles(struct buf *out, enum ocsf_class class)
+{
+	json_open_array(out, "profiles");
+	json_put_text(out, NULL, "host", SIZE_MAX);
+	if (class / 1000 == 4)
+		json_put_text(out, NULL, "security_control", SIZE_MAX);
+	json_close_array(out);
+}
+
+static void put_metadata(struct buf *out, enum ocsf_class class, const json_t *event)
 {
 	char uid[24];
 
 	snprintf(uid, sizeof(uid), "%lld", member_number(event, "seq"));
 	json_open_object(out, "metadata");
 	json_put_text(out, "version", "1.6.0", SIZE_MAX);
+	put_profiles(out, class);
 	json_open_object(out, "product");
 	json_put_text(out, "name", "netpawl", SIZE_MAX);
 	json_put_text(out, "vendor_name", "netpawl", SIZE_MAX);
@@ -123,11 +147,16 @@ static void put_metadata(struct buf *out, const json_t *event)
 	json_close_object(out);
 }
 
-static void put_actor(struct buf *out, const json_t *event)
+/* Of a call of the API it must be there: what nobody asked for was done by the daemon. */
+static void put_actor(struct buf *out, enum ocsf_class class, const json_t *event)
 {
-	if (!member_number(event, "pid") && !member_text(event, "who"))
+	const bool known = member_number(event, "pid") || member_text(event, "who");
+
+	if (!known && class != OCSF_API_ACTIVITY)
 		return;
 	json_open_object(out, "actor");
+	if (!known)
+		json_put_text(out, "app_name", "netpawld", SIZE_MAX);
 	if (member_number(event, "pid")) {
 		json_open_object(out, "process");
 		json_put_number(out, "pid", (uint64_t)member_number(event, "pid"));
@@ -142,11 +171,27 @@ static void put_actor(struct buf *out, const json_t *event)
 	json_close_object(out);
 }
 
+/* Where it came from, and what was changed: this host. */
+static void put_host(struct buf *out, enum ocsf_class class, const char *host)
+{
+	if (class / 1000 == 4 || class == OCSF_API_ACTIVITY) {
+		json_open_object(out, "src_endpoint");
+		put_text(out, "hostname", host);
+		json_close_object(out);
+	}
+	json_open_object(out, "device");
+	json_put_number(out, "type_id", 0); /* unknown */
+	put_text(out, "hostname", host);
+	json_close_object(out);
+}
+
 static void put_endpoint(struct buf *out, const json_t *event, const char *host)
 {
 	const char *address = member_text(event, "address");
 	const bool is_path = address && (*address == '/' || *address == '@');
 
+	if (!address && !host) /* a socket that was not made, a name that was asked for */
+		return;
 	json_open_object(out, "dst_endpoint");
 	put_text(out, "hostname", host);
 	put_text(out, is_path ? "name" : "ip", address);
@@ -171,6 +216,8 @@ static void put_http(struct buf *out, const json_t *event)
 	put_named(out, "url_string", event, "url");
 	json_close_object(out);
 	json_close_object(out);
+	if (member_number(event, "status") <= 0) /* it was not answered */
+		return;
 	json_open_object(out, "http_response");
 	json_put_number(out, "code", (uint64_t)member_number(event, "status"));
 	json_close_object(out);
@@ -202,6 +249,7 @@ static void put_finding(struct buf *out, const json_t *event)
 	char uid[40];
 
 	snprintf(uid, sizeof(uid), "netpawl-%lld", member_number(event, "seq"));
+	json_put_bool(out, "is_alert", true);
 	json_open_object(out, "finding_info");
 	json_put_text(out, "uid", uid, SIZE_MAX);
 	json_put_text(out, "title", member_text(event, "message") ?: "?", SIZE_MAX);
@@ -225,7 +273,7 @@ static void put_unmapped(struct buf *out, const json_t *event)
 	json_close_object(out);
 }
 
-void ocsf_put(const json_t *event, struct buf *out)
+void ocsf_put(const json_t *event, const char *host, struct buf *out)
 {
 	const char *reason = member_text(event, "reason") ?: "unknown";
 	const bool refused = !strcmp(member_text(event, "kind") ?: "", "refuse");
@@ -236,8 +284,9 @@ void ocsf_put(const json_t *event, struct buf *out)
 	class = class_of(facts.facts.of[FILTER_KIND], reason, facts.facts.of[FILTER_VERDICT]);
 	json_open_object(out, NULL);
 	put_ids(out, class, activity_of(class, event, refused), event, refused);
-	put_metadata(out, event);
-	put_actor(out, event);
+	put_metadata(out, class, event);
+	put_actor(out, class, event);
+	put_host(out, class, host);
 	if (class / 1000 == 4)
 		put_network(out, class, event, member_text(event, "url") ? facts.host : NULL, refused);
 	else if (class == OCSF_DETECTION_FINDING)
@@ -245,10 +294,6 @@ void ocsf_put(const json_t *event, struct buf *out)
 	else if (class == OCSF_API_ACTIVITY) {
 		json_open_object(out, "api");
 		json_put_text(out, "operation", reason, SIZE_MAX);
-		json_close_object(out);
-	} else {
-		json_open_object(out, "device");
-		json_put_number(out, "type_id", 0);
 		json_close_object(out);
 	}
 	put_unmapped(out, event);

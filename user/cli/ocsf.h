@@ -8,6 +8,6 @@
 #include "base/buf.h"
 
 /* Appends one object and no newline. Captured headers and bodies are left out; "unmapped" has what OCSF has no place for. */
-void ocsf_put(const json_t *event, struct buf *out);
+void ocsf_put(const json_t *event, const char *host, struct buf *out); /* host: the name of the one that it is of */
 
 #endif

@@ -19,7 +19,7 @@ static json_t *mapped(const char *text)
 
 	assert_non_null(event);
 	buf_clear(&out);
-	ocsf_put(event, &out);
+	ocsf_put(event, "host.test", &out);
 	assert_int_equal(buf_error(&out), 0);
 	json = json_loads(out.data, JSON_REJECT_DUPLICATES, NULL);
 	assert_non_null(json);
