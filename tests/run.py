@@ -4,7 +4,7 @@
 
     NETPAWL_BUILD=build tests/run.py [--jobs N] [WORDS FOR PYTEST...] -- PROGRAM, FILE OR FOLDER...
 
-Prints a line for each, and all of what one that fails has to say. Ends with 1 when one did. How long each took is kept
+Prints a line for each, and all of what one that fails has to say; on a terminal also how far it is. Ends with 1 when one did. How long each took is kept
 in the build folder: the longest go first the next time, so that none is left to run alone at the end.
 """
 import concurrent.futures
@@ -16,6 +16,8 @@ import subprocess
 import sys
 import threading
 import time
+
+from counter import Counter
 
 MINUTES = 60  # a bound against hangs
 TIMES = pathlib.Path(os.environ.get("NETPAWL_BUILD", "build")) / "tests" / "times.json"
@@ -44,7 +46,7 @@ def counted(path, out):
     return counts
 
 
-def run(words, path, say):
+def run(words, path, counter):
     start = time.monotonic()
     p = subprocess.Popen(command(words, path), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                          text=True, errors="replace")
@@ -58,11 +60,12 @@ def run(words, path, say):
     if took >= 60 * MINUTES:
         out += f"\n{path}: not done after {MINUTES} minutes"
     code = 0 if code == 5 and path.suffix == ".py" else code  # every test of it was deselected
-    with say:
+    with counter.lock:
         if code:
-            print(out)
+            counter.line(out)
         text = ", ".join(f"{n} {what}" for what, n in counts.items())
-        print(f"  {'FAIL' if code else 'ok':4}  {path}: {text} in {took:.0f} s, {used.ru_utime + used.ru_stime:.0f} of CPU", flush=True)
+        counter.line(f"  {'FAIL' if code else 'ok':4}  {path}: {text} in {took:.0f} s, {used.ru_utime + used.ru_stime:.0f} of CPU")
+        counter.done(code)
     return code, counts, took
 
 
@@ -83,9 +86,9 @@ def main():
     # Before the first run the size of a file has to do.
     guess = lambda f: times.get(str(f), f.stat().st_size / 500 if f.suffix == ".py" else 1)
     queue = sorted(files(places), key=guess, reverse=True)
-    say, start = threading.Lock(), time.monotonic()
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        results = list(pool.map(lambda f: run(words, f, say), queue))
+    start = time.monotonic()
+    with Counter(len(queue), "files") as counter, concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        results = list(pool.map(lambda f: run(words, f, counter), queue))
     total = {}
     for _, counts, _ in results:
         for what, n in counts.items():

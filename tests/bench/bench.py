@@ -212,15 +212,20 @@ def main():
     started = time.monotonic()
     out = {"kernel": platform.release(), "cpus": os.cpu_count(), "quick": args.quick, "load": os.getloadavg()[0]}
     print(f"netpawl on Linux {out['kernel']}, {out['cpus']} CPUs, load {out['load']:.1f}")
+    at = lambda n, what: print(f"-- part {n} of {3 + len(PARTS)}: {what}, {time.monotonic() - started:.0f} s so far", flush=True)
+    at(1, "policy")
     policy.run()
+    at(2, "credentials")
     credentials.run()
+    at(3, "gate")
     with contextlib.ExitStack() as stack:
         measure(Bench(stack, with_nft), size, out)
     out["seconds"] = time.monotonic() - started
     (BENCH / "gate.json").write_text(json.dumps(out, indent=1) + "\n")
     print(f"{out['seconds']:.0f} s; {BENCH / 'gate.json'}")
     took = {"gate and policy": out["seconds"]}
-    for part in PARTS:
+    for n, part in enumerate(PARTS):
+        at(4 + n, part.__name__)
         began = time.monotonic()
         part.run(args.quick)
         took[part.__name__] = time.monotonic() - began
