@@ -38,9 +38,14 @@ def test_its_entries_are_served_to_a_page(chromium, archive):
             const answer = await page.goto(url).catch((e) => null);
             out[name] = answer && { status: answer.status(), text: await answer.text() };
           }
+          const fresh = await context.newPage();
+          await fresh.setContent(`<form id="f" method="post" action="${posted}"></form>`);
+          const [answer] = await Promise.all([fresh.waitForResponse(posted), fresh.evaluate(() => document.getElementById("f").submit())]);
+          out.refused = { status: answer.status(), text: answer.statusText() };
           return out;
         } finally { await context.close(); }
-    """, file=str(archive), urls={"captured": captured["request"]["url"], "refused": refused["request"]["url"], "other": "https://open.origin.test/never-asked"})
+    """, file=str(archive), posted=refused["request"]["url"],
+        urls={"captured": captured["request"]["url"], "other": "https://open.origin.test/never-asked"})
     assert got["captured"]["status"] == 200 and got["captured"]["text"] == captured["response"]["content"]["text"] != ""
-    assert got["refused"]["status"] == 403 and refused["_netpawl"]["verdict"] == "refused"
+    assert got["refused"]["status"] == 403 and refused["_netpawl"]["verdict"] == "refused" and refused["request"]["method"] == "POST"
     assert got["other"] is None
