@@ -35,7 +35,8 @@ static const char *outcome_words(const struct question_row *row, bool *ret_retry
 	case QUESTION_EXPIRED:
 		return "was not answered in time; trying again asks anew";
 	default:
-		return "is void, for the level or the policy is another by now; trying again is judged by that";
+		return "is void, for the level or the policy is another by now, or another answer covers it; trying "
+		       "again is judged by that";
 	}
 }
 

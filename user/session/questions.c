@@ -46,9 +46,9 @@ bool question_is_beside(const struct question_row *a, const struct question_row 
 bool question_shows(const struct question_row *row, const struct question_row *asked)
 {
 	return !strcmp(row->method, asked->method) && !strcmp(row->url, asked->url) &&
-	       strlen(row->url) + 1 < sizeof(row->url) && !strcmp(row->headers, asked->headers) &&
-	       row->body == asked->body && row->preview_len == asked->preview_len &&
-	       !memcmp(row->preview, asked->preview, row->preview_len);
+	       strlen(row->url) + 1 < sizeof(row->url) && strlen(row->method) + 1 < sizeof(row->method) &&
+	       !strcmp(row->headers, asked->headers) && row->body == asked->body &&
+	       row->preview_len == asked->preview_len && !memcmp(row->preview, asked->preview, row->preview_len);
 }
 
 /* Which of two of the same key is met: what was denied is, before what was answered once, before the rest. */

@@ -207,6 +207,11 @@ static void test_once_is_for_what_was_shown(void **state)
 	assert_replies("7 pending 4\n8 pending 4\n");
 	assert_int_equal(answers(4, ANSWER_ONCE, 0), 0);
 	assert_replies("8 again 4\n7 allowed 4\n");
+	asks_by(sandbox, "h.example", "A-METHOD-OF-31-BYTES-IS-CUT-...", 9, 0);
+	asks_by(sandbox, "h.example", "A-METHOD-OF-31-BYTES-IS-CUT-...", 10, 0);
+	assert_replies("9 pending 5\n10 pending 5\n");
+	assert_int_equal(answers(5, ANSWER_ONCE, 0), 0);
+	assert_replies("10 again 5\n9 allowed 5\n");
 }
 
 static void leaves(uint64_t number)
