@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: MIT
 """netpawl top, as somebody at a terminal meets it: a tmux of 80x24."""
 import contextlib
+import fcntl
 import os
+import pty
 import re
 import shlex
 import shutil
+import struct
 import subprocess
+import termios
+import time
 
 import pytest
 
@@ -21,13 +26,26 @@ rules:
   - allow: get-only.origin.test
     methods: GET
   - ask: asked.origin.test
+credentials:
+  spare-key:
+    source: {file: /nonexistent/netpawl-key}
+    for: api.origin.test
+  token:
+    source: {file: TOKEN}
+    for: open.origin.test
+    inject: always
 """
 
 
 @pytest.fixture(scope="module")
 def net():
     with contextlib.ExitStack() as stack:
-        yield Asked(stack, policy=RULES)
+        folder = base.tempdir("top")
+        stack.callback(base.drop_tempdir, folder)
+        token = folder / "token"
+        token.write_text("hunter2-and-more\n")
+        token.chmod(0o600)
+        yield Asked(stack, policy=RULES.replace("TOKEN", str(token)))
 
 
 # A program with a name that clears screens, at an address that nobody may reach.
@@ -86,7 +104,7 @@ def curl(net, session, *words):
 def test_traffic_filters_detail_and_a_clean_end(net):
     session = net.fresh()
     with Terminal(net, "--session", session) as t:
-        t.shows(r"netpawl traffic .*0 pending", "1 2 3 views")
+        t.shows(r"netpawl traffic .*0 pending", "1-4 views")
         for _ in range(3):
             assert curl(net, session, "http://open.origin.test/a").communicate(timeout=100)[0] == "200"
         assert curl(net, session, "http://get-only.origin.test/b", "-d", "x").communicate(timeout=100)[0] == "403"
@@ -111,7 +129,7 @@ def test_traffic_filters_detail_and_a_clean_end(net):
         t.type("?")
         t.shows("the selected question", "q +quit")
         t.type("q")
-        t.shows("left with 0", but=["1 2 3 views"])
+        t.shows("left with 0", but=["1-4 views"])
 
 
 def test_a_question_is_answered_with_a_key(net):
@@ -132,6 +150,21 @@ def test_a_question_is_answered_with_a_key(net):
         t.shows("question \\d+: denied")
 
 
+def test_credentials_by_name_with_their_last_use(net):
+    session = net.fresh()
+    with Terminal(net) as t:
+        t.shows("netpawl traffic")
+        t.type("4")
+        t.shows("netpawl credentials", r"CREDENTIAL +STATE", r"spare-key +missing +file +0 +never", r"token +ready +file +0 +never")
+        assert curl(net, session, "https://open.origin.test/with").communicate(timeout=100)[0] == "200"
+        text = t.shows(r"token +ready +file +1 +20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d")
+        assert "hunter2" not in text
+        t.type("j", "Enter")
+        assert "hunter2" not in t.shows(r"name +token", r"uses +1")
+        t.type("q")
+        t.shows("left with 0")
+
+
 def test_what_comes_while_it_is_paused_comes_later(net):
     session = net.fresh()
     with Terminal(net, "--session", session) as t:
@@ -149,7 +182,7 @@ def test_it_is_resized_and_small(net):
     with Terminal(net, "--session", session) as t:
         t.shows("q quit")
         t.tmux("resize-window", "-t", "t", "-x", "40", "-y", "10")
-        t.shows("netpawl traffic", "1 2 3 views")
+        t.shows("netpawl traffic", "1-4 views")
         assert len(t.text().rstrip("\n").splitlines()) == 10 and all(len(line) <= 40 for line in t.text().splitlines())
         t.tmux("resize-window", "-t", "t", "-x", "20", "-y", "2")
         t.tmux("resize-window", "-t", "t", "-x", "120", "-y", "40")
@@ -187,12 +220,36 @@ def test_a_signal_leaves_the_terminal_as_it_was(net):
     with Terminal(net) as t:
         t.shows("netpawl traffic")
         os.kill(t.pid(), 15)
-        t.shows("left with 0", but=["1 2 3 views"])
+        t.shows("left with 0", but=["1-4 views"])
         t.type("stty -a", "Enter")
         t.shows(r"(^|\s)icanon", r"(^|\s)echo(\s|;)")
         # Nobody of it is left.
         assert base.eventually(lambda: not subprocess.run(["pgrep", "-f", f"netpawl top --socket {net.daemon.socket}"],
                                                           capture_output=True, text=True).stdout, 10)
+
+
+def test_a_line_that_is_slow(net):
+    """A terminal that takes a few hundred bytes a second: keys are heard all the same, and what is drawn last is whole."""
+    session, (main, side) = net.fresh(), pty.openpty()
+    fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    p = base.popen([str(base.NETPAWL), "top", "--session", session, "--socket", str(net.daemon.socket)], stdin=side, stdout=side, stderr=side,
+                   env={**os.environ, "TERM": "xterm"})
+    os.close(side)
+    got = b""
+    try:
+        for i in range(3):
+            curl(net, session, f"http://open.origin.test/{i}").communicate(timeout=100)
+        for _ in range(40):  # 40 bytes at a time, ten times a second
+            got += os.read(main, 40)
+            time.sleep(0.1)
+        os.write(main, b"q")
+        with contextlib.suppress(OSError):  # EIO: it is gone
+            while chunk := os.read(main, 40):
+                got += chunk
+        assert p.wait(20) == 0 and b"netpawl traffic" in got and got.rstrip().endswith((b"\x1b[?1l\x1b>", b"\x1b[?1049l\x1b[23;0;0t\r\x1b[?1l\x1b>"))
+    finally:
+        base.reap(p)
+        os.close(main)
 
 
 def test_strange_words_cannot_draw(net):
@@ -201,13 +258,13 @@ def test_strange_words_cannot_draw(net):
         t.shows("netpawl traffic")
         curl(net, session, "-X", "GET", "--path-as-is", "-g", "http://get-only.origin.test/" + "\u202e\U0001f600%1b[2J" + "z" * 3000, "-d", "x").communicate(timeout=100)
         text = t.shows("REFUSED|refused")
-        assert text.splitlines()[0].startswith("netpawl traffic") and "1 2 3 views" in text
+        assert text.splitlines()[0].startswith("netpawl traffic") and "1-4 views" in text
         p = net.spawn(base.PYTHON, "-I", "-c", NAMED, session=session, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         p.communicate(timeout=100)
         t.type("/", f"address:{FAR[4]}", "Enter")
         t.shows(rf"REFUSED .*{re.escape(FAR[4])}")
         t.type("Enter")
-        text = t.shows(r"comm +\?\[2J\?\]0;x\?", "netpawl traffic", "1 2 3 views")
+        text = t.shows(r"comm +\?\[2J\?\]0;x\?", "netpawl traffic", "1-4 views")
         assert "\u202e" not in text and "\x1b" not in text
 
 

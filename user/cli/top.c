@@ -181,7 +181,7 @@ static void command_key(struct top *top, int key)
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
 		if (key == answers[i].key)
 			question_send(top, answers[i].answer);
-	if (key >= '1' && key <= '3')
+	if (key >= '1' && key <= '4')
 		view_set(top, (enum top_view)(key - '1'));
 	else if (key == '\t')
 		view_set(top, (enum top_view)((top->screen.view + 1) % TOP_HELP));

@@ -19,14 +19,14 @@ struct top_feed {
 
 /* Each line of a feed begins with one of these. */
 #define TOP_LINE_EVENT	'e' /* an event */
-#define TOP_LINE_LIST	'l' /* an answer of /v1/sessions or /v1/questions */
+#define TOP_LINE_LIST	'l' /* an answer of /v1/sessions, /v1/questions or /v1/credentials */
 #define TOP_LINE_UP	'u' /* the daemon is there */
 #define TOP_LINE_DOWN	'd' /* it is not */
 #define TOP_LINE_RESULT 'r' /* what came of an answer, in words */
 
 /* The newest events and all that come; begins again, behind the last one, when the daemon was gone. */
 int top_feed_events(struct top_feed *feed, const char *socket, const char *session);
-/* Sessions and questions, every second. */
+/* Sessions, questions and credentials, every second. */
 int top_feed_lists(struct top_feed *feed, const char *socket);
 /* Answers a question, and ends. body is the JSON of the call. */
 int top_feed_answer(struct top_feed *feed, const char *socket, long long question, const char *body);

@@ -19,6 +19,7 @@ void top_model_free(struct top_model *model)
 		json_decref(model->rows[i].event);
 	json_decref(model->sessions);
 	json_decref(model->questions);
+	json_decref(model->credentials);
 	top_model_init(model);
 }
 
@@ -115,15 +116,20 @@ void top_take_event(struct top_model *model, const char *line)
 void top_take_lists(struct top_model *model, const char *line)
 {
 	_json_ json_t *answer = json_loads(line, 0, NULL);
-	json_t *sessions = json_object_get(answer, "sessions"), *questions = json_object_get(answer, "questions");
+	const struct {
+		const char *name;
+		json_t **list;
+	} lists[] = { { "sessions", &model->sessions },
+		      { "questions", &model->questions },
+		      { "credentials", &model->credentials } };
 
-	if (json_is_array(sessions)) {
-		json_decref(model->sessions);
-		model->sessions = json_incref(sessions);
-	}
-	if (json_is_array(questions)) {
-		json_decref(model->questions);
-		model->questions = json_incref(questions);
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		json_t *list = json_object_get(answer, lists[i].name);
+
+		if (!json_is_array(list))
+			continue;
+		json_decref(*lists[i].list);
+		*lists[i].list = json_incref(list);
 	}
 }
 

@@ -29,8 +29,9 @@ struct top_model {
 	unsigned long long lines; /* that came */
 	unsigned long long last;  /* seq of the last one that had one */
 	unsigned long long allowed, refused, changes, bytes_out, lost;
-	json_t *sessions;  /* the array of GET /v1/sessions, or NULL */
-	json_t *questions; /* likewise, those that wait */
+	json_t *sessions;    /* the array of GET /v1/sessions, or NULL */
+	json_t *questions;   /* likewise, those that wait */
+	json_t *credentials; /* likewise, by name; whoever may not see them has none */
 	struct event_filter filter;
 	bool paused;
 	unsigned long long paused_at; /* lines from there on are not shown */
@@ -43,7 +44,7 @@ void top_model_free(struct top_model *model);
 
 /* One line of the event stream; takes it over. What is no event is left out. */
 void top_take_event(struct top_model *model, const char *line);
-/* An answer of GET /v1/sessions or /v1/questions. */
+/* An answer of GET /v1/sessions, /v1/questions or /v1/credentials. */
 void top_take_lists(struct top_model *model, const char *line);
 
 void top_pause(struct top_model *model, bool paused);

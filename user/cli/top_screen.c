@@ -240,10 +240,35 @@ static void questions_draw(const struct top_screen *screen, const struct top_mod
 	lines_clear(y, to);
 }
 
+/* By name: a value is in no answer of the daemon. */
+static void credentials_draw(const struct top_screen *screen, const struct top_model *model, int from, int to)
+{
+	const size_t first = first_shown(screen->selected, to - from - 1);
+
+	line_put(from++, A_BOLD, 0, "CREDENTIAL               STATE     SOURCE    USES  LAST USED            PROBLEM");
+	for (int y = from; y < to; y++) {
+		const size_t index = first + (size_t)(y - from);
+		const json_t *credential = json_array_get(model->credentials, index);
+		const char *state = member_text(credential, "state") ?: "-";
+		char line[512];
+
+		if (!credential) {
+			lines_clear(y, to);
+			return;
+		}
+		snprintf(line, sizeof(line), "%-24.24s %-9.9s %-7.7s %6lld  %-19.19s  %s",
+			 member_text(credential, "name") ?: "-", state, member_text(credential, "source") ?: "-",
+			 member_number(credential, "uses"), member_text(credential, "used") ?: "never",
+			 member_text(credential, "problem") ?: "");
+		line_put(y, index == screen->selected ? A_REVERSE : A_NORMAL,
+			 !strcmp(state, "missing") ? COLOUR_BAD : 0, line);
+	}
+}
+
 static void help_draw(int from, int to)
 {
 	static const char *const lines[] = {
-		"1 2 3     traffic, sessions, questions; Tab goes on to the next",
+		"1 2 3 4   traffic, sessions, questions, credentials; Tab: the next",
 		"j k       down and up, as the arrows do; g G: the first, the last",
 		"Enter     all of the selected row; again, or Escape: back",
 		"/         a filter: host:github.com verdict:refused -llm session:alice/*",
@@ -272,7 +297,7 @@ static void help_draw(int from, int to)
 
 static void heading_draw(const struct top_screen *screen, const struct top_model *model)
 {
-	static const char *const views[] = { "traffic", "sessions", "questions", "help" };
+	static const char *const views[] = { "traffic", "sessions", "questions", "credentials", "help" };
 	char line[1024], bytes[16];
 
 	top_bytes(model->bytes_out, bytes);
@@ -303,16 +328,23 @@ static void footing_draw(const struct top_screen *screen, const struct top_model
 		strcpy(line, "d deny  o once  h host  m domain  A always  j k select  1 traffic  ? help");
 	else
 		snprintf(line, sizeof(line),
-			 "%s%s1 2 3 views  / filter  l llm  r refused  space pause  Enter all  ? help  q quit",
+			 "%s%s1-4 views  / filter  l llm  r refused  space pause  Enter all  ? help  q quit",
 			 screen->filter[0] ? screen->filter : "", screen->filter[0] ? " | " : "");
 	line_put(LINES - 1, A_REVERSE, 0, line);
+}
+
+static const json_t *list_of(const struct top_screen *screen, const struct top_model *model)
+{
+	return screen->view == TOP_SESSIONS    ? model->sessions
+	       : screen->view == TOP_QUESTIONS ? model->questions
+					       : model->credentials;
 }
 
 void top_screen_draw(const struct top_screen *screen, const struct top_model *model, unsigned long long now_us)
 {
 	const int from = 1, to = LINES - 2;
 	const struct top_row *row = screen->view == TOP_TRAFFIC ? top_visible(model, screen->selected) : NULL;
-	const json_t *list = screen->view == TOP_SESSIONS ? model->sessions : model->questions;
+	const json_t *list = list_of(screen, model);
 
 	heading_draw(screen, model);
 	if (screen->detail && row)
@@ -325,6 +357,8 @@ void top_screen_draw(const struct top_screen *screen, const struct top_model *mo
 		sessions_draw(screen, model, from, to);
 	else if (screen->view == TOP_QUESTIONS)
 		questions_draw(screen, model, now_us, from, to);
+	else if (screen->view == TOP_CREDENTIALS)
+		credentials_draw(screen, model, from, to);
 	else
 		help_draw(from, to);
 	footing_draw(screen, model, now_us);
@@ -335,5 +369,5 @@ size_t top_screen_rows(const struct top_screen *screen, const struct top_model *
 {
 	if (screen->view == TOP_TRAFFIC)
 		return top_visible_count(model);
-	return json_array_size(screen->view == TOP_SESSIONS ? model->sessions : model->questions);
+	return json_array_size(list_of(screen, model));
 }

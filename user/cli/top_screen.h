@@ -5,7 +5,7 @@
 
 #include "cli/top_model.h"
 
-enum top_view { TOP_TRAFFIC, TOP_SESSIONS, TOP_QUESTIONS, TOP_HELP };
+enum top_view { TOP_TRAFFIC, TOP_SESSIONS, TOP_QUESTIONS, TOP_CREDENTIALS, TOP_HELP };
 
 /* What is shown of the model. */
 struct top_screen {
