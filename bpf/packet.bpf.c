@@ -262,8 +262,8 @@ static __always_inline bool np_is_established(struct bpf_sock *sk)
 }
 
 /*
- * Most packets there are: of an open connection in FULL, where no rule speaks of addresses. Of these np_egress would ask for
- * nothing but their addresses, and this does, for less. True: it passes; false: nothing is known.
+ * Most packets there are: of an open connection in FULL, where no rule speaks of addresses. Of these np_egress and np_device would
+ * ask for nothing but their addresses, and this does, for less. True: it passes; false: nothing is known.
  */
 __noinline int np_is_plain(struct __sk_buff *skb, __u32 local)
 {
@@ -452,6 +452,8 @@ int np_device(struct __sk_buff *skb)
 		return NP_TC_NEXT;
 	owner = np_owner_of_packet(skb);
 	if (!owner.inside)
+		return NP_TC_NEXT;
+	if (owner.rung.mode == NP_FULL && !loopback && sk->state != NP_TCP_CLOSE && np_is_plain(skb, false))
 		return NP_TC_NEXT;
 	r = np_packet_read(skb, &p);
 	f = np_facts_out(&p, owner.rung.mode, np_netns_of_packet(skb));

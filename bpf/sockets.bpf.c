@@ -3,14 +3,14 @@
 
 #include "sockets.bpf.h"
 
-/* The first slot that a socket tries. */
-static __always_inline __u32 np_slot_first(__u64 sock, __u32 slots)
+/* The two slots that a socket tries first: 0 and 1. */
+static __always_inline __u32 np_slot_of(__u64 sock, __u32 slots, int which)
 {
-	return (__u32)(sock * 0x9e3779b97f4a7c15ull >> 40) & (slots - 1);
+	return (__u32)(sock * 0x9e3779b97f4a7c15ull >> (which ? 20 : 40)) & (slots - 1);
 }
 
-/* The first slot to try follows from where the socket lies: the kernel gives the memory of the socket that was closed last to
- * the next one, so it is the slot of one that is gone for sure, and still in the CPU's cache. After that it is chance, so that
+/* The first slots to try follow from where the socket lies: the kernel gives the memory of the socket that was closed last to
+ * the next one, so the first is the slot of one that is gone for sure, and still in the CPU's cache. After that it is chance, so that
  * no run of sockets that stay is in the way. When none of several is free the sandbox gets as many slots again, and the new
  * ones are tried. A slot is never given back before the sandbox is over, and there are never many more than 16 times the most
  * sockets that it had at once. */
@@ -47,12 +47,14 @@ __noinline int np_socket_note(struct np_socket_query *query)
 			__sync_val_compare_and_swap(&sandbox->slots, slots, 2 * slots);
 			first = more = slots;
 		}
-		key.slot = i ? first + (bpf_get_prandom_u32() & (more - 1)) : np_slot_first(fresh.sock, more);
+		if (i == 2) { /* nobody would find it where chance leads, to take the count back */
+			fresh.counted = 0;
+			query->counted = 0;
+		}
+		key.slot = i < 2 ? np_slot_of(fresh.sock, more, i) : first + (bpf_get_prandom_u32() & (more - 1));
 		r = np_slot_take(&key, &fresh);
 		if (!r)
 			return 0;
-		fresh.counted = 0; /* nobody would find it there to take the count back */
-		query->counted = 0;
 		if (r != -EEXIST)
 			break;
 	}
@@ -71,8 +73,9 @@ __noinline int np_socket_find(struct np_socket_query *query, __u32 slots)
 		return 0;
 	key.cgroup_id = query->cgroup_id;
 	slots &= ~NP_SLOTS_LOST;
-	for (int i = 0; i < NP_SLOT_DOUBLINGS && slots >= NP_SLOTS_MIN; i++, slots >>= 1) {
-		key.slot = np_slot_first(query->sock, slots);
+	for (int i = 0; i < 2 * NP_SLOT_DOUBLINGS && slots >= NP_SLOTS_MIN; i++) {
+		key.slot = np_slot_of(query->sock, slots, i & 1);
+		slots >>= i & 1;
 		socket = bpf_map_lookup_elem(&np_sockets, &key);
 		if (!socket || *(volatile __u64 *)&socket->cookie != query->cookie)
 			continue;

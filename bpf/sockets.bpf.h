@@ -46,7 +46,7 @@ struct np_socket_query {
 	__u32 counted; /* in: its entry shall have the count of it; out: it has. np_socket_find(): to be taken away; it was there */
 };
 int np_socket_note(struct np_socket_query *query);
-/* 1: it is noted in the first slot that it tried, among so many as there are now or were before. 0: it may be noted elsewhere. */
+/* 1: it is noted in one of the first two slots that it tried, among so many as there are now or were before. 0: it may be noted elsewhere. */
 int np_socket_find(struct np_socket_query *query, __u32 slots);
 
 /* The same for one that may be noted already. sandbox: its own, not NULL. */
