@@ -196,6 +196,22 @@ def test_killed_in_an_escalation(world, make_daemon, boxes, point, mode, kind):
     assert RANK[daemon.api.show(box.session)["mode"]] >= RANK[mode]
 
 
+def test_what_was_to_be_cut_is_cut_by_another_build(world, make_daemon, boxes):
+    """Killed when it had recorded and not cut. The next one takes the gate's programs for those of another build, and puts its own
+    in their place: what the kernel has noted for it is there all the same."""
+    daemon = make_daemon().start(failpoint="after_record")
+    box = boxes("FULL", on=daemon)
+    box.call("dial", family=4, addr=FAR[4], port=9000, keep="c", data="x", recv=1)
+    daemon.arm("after_record")
+    with pytest.raises(Exception):
+        daemon.api.escalate(box.session, "SECRET", dataset="d")
+    assert daemon.wait_death() == -9, "the fail point did not strike"
+    (daemon.pins / "scratch/np_cut").unlink()
+    daemon.start()
+    assert daemon.api.show(box.session)["mode"] == "NONE"
+    assert box.try_("send", keep="c", data="x") != "ok", "what was open is cut by now"
+
+
 @pytest.mark.parametrize("point", FAILPOINTS)
 def test_killed_while_creating_at_a_level(make_daemon, point):
     """POST /v1/sessions with a higher level is an escalation as well: whatever was acknowledged stands."""

@@ -9,11 +9,11 @@
 #include "base/log.h"
 #include "kernel/internal.h"
 
-/* Maps that outlive a daemon. The others are scratch paper. */
+/* Maps that outlive a daemon, whatever build comes after it; np_cut_targets has what one that was killed had yet to cut. The others
+ * are scratch paper. */
 static bool map_is_kept(const struct bpf_map *map)
 {
-	static const char *const scratch[] = { "np_cut", "np_cut_targets", "np_cut_flows", "np_cut_orders",
-					       "np_open_query" };
+	static const char *const scratch[] = { "np_cut", "np_cut_flows", "np_cut_orders", "np_open_query" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(scratch); i++)
 		if (!strcmp(bpf_map__name(map), scratch[i]))
