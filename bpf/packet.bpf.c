@@ -447,6 +447,10 @@ int np_device(struct __sk_buff *skb)
 	enum np_reason reason;
 	long r;
 
+	/* What the host forwards for a sandbox with a way out leaves with an address of the host's; while the host's rules for
+	 * that are gone, not at all. */
+	if (!sk && skb->ingress_ifindex && skb->ingress_ifindex != skb->ifindex)
+		return np_packet_read(skb, &p) >= 0 && np_addr_is_natted(&p.src) ? NP_TC_DROP : NP_TC_NEXT;
 	/* What an inet socket sends over lo, np_egress has judged by its peer. */
 	if (!sk || (loopback && (sk->family == AF_INET || sk->family == AF_INET6)))
 		return NP_TC_NEXT;

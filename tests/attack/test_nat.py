@@ -96,6 +96,51 @@ def test_the_host_and_other_sandboxes_are_closed(nat):
     assert one.try_("dial", family=4, addr=FAR[4], port=9000, data="x", recv=1) == "ok"
 
 
+def sources(net, watch):
+    return {f["src"] for f in net.world.frames(watch.since, limit=400000)["frames"] if f.get("dport") == 9000}
+
+
+@pytest.mark.parametrize("words", ["flush ruleset", "delete table inet netpawl", "flush chain inet netpawl leaving",
+                                   "flush chain inet netpawl leaves_as_host"])
+def test_rules_that_somebody_flushes_are_put_back(nat, words):
+    """Within a second, and nothing leaves with an address of its own meanwhile."""
+    box, after = nat.box("FULL"), nat.last()
+    whole = nat.nft("-t", "list", "table", "inet", "netpawl").stdout
+    assert whole.count("comment") == 10
+    with nat.world.watch() as seen:
+        box.call("hammer", keep="h", family=4, addr=FAR[4], port=9000, kind="dgram", pause=0.001, limit_s=60)
+        try:
+            assert nat.nft(*words.split()).returncode == 0
+            assert base.eventually(lambda: nat.nft("-t", "list", "table", "inet", "netpawl").stdout == whole, 10)
+            assert nat.api.wait_events(len, after=after, reason="mended")
+        finally:
+            box.call("hammer_stop", keep="h")
+    assert sources(nat, seen) <= {HOST4}
+    assert box.try_("dial", family=4, addr=FAR[4], port=9000, data="x", recv=1) == "ok"
+    assert nat.api.health()["status"] == "ok"
+
+
+def test_without_the_rules_nothing_leaves():
+    """While there is no daemon to put them back. The control: without np_device, which drops it, a packet has the sandbox's address."""
+    with contextlib.ExitStack() as stack:
+        net = Nat(stack, inspectors=1)
+        box = net.box("FULL")
+        send = lambda: [box.try_("sendto", family=4, addr=FAR[4], port=9000, data=base.token()) for _ in range(5)]
+        with net.world.watch() as seen:
+            send()
+        assert sources(net, seen) == {HOST4}
+        net.daemon.kill()
+        assert net.nft("flush", "ruleset").returncode == 0
+        with net.world.watch() as seen:
+            send()
+        assert sources(net, seen) == set()
+        uplink = json.loads(net.world.ip("-j", "link", "show", "npv0").stdout)[0]["ifindex"]
+        base.sh(*net.world.enter(), "bpftool", "link", "detach", "pinned", net.daemon.pins / "devices" / f"if{uplink}")
+        with net.world.watch() as seen:
+            send()
+        assert sources(net, seen) == {own(box, 4)}, "the control"
+
+
 def test_nobody_from_outside_calls_it(nat):
     """Not even who routes to its address: the far side does, as a neighbour of the host would."""
     box, port = nat.box("FULL"), nat.port()

@@ -72,6 +72,15 @@ def test_who_has_one(private, shared):
     assert len(inodes["FULL"]["devices"]) > 1
 
 
+def test_unless_the_policy_says_otherwise(make_daemon):
+    d = make_daemon()
+    d.policy.write_text("version: 1\n" + base.permits(""))
+    d.start()
+    for mode, network in (("PROXIED", "private"), ("NONE", "private"), ("FULL", "shared")):
+        with Box(d, mode) as box:
+            assert box.info["network"] == network
+
+
 # -- what is seen of others ------------------------------------------------------------------------
 
 def say_names(box, mark, text):

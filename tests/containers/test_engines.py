@@ -10,6 +10,7 @@ import time
 import pytest
 
 from lib import base, bpf
+from lib.box import new_session
 from lib.engines import Contained, Docker, Podman
 from lib.inspected import Inspected
 from lib.world import FAR, HOST4, SINK
@@ -142,9 +143,30 @@ def test_show_says_whose_it_is(net, engine, contained):
         assert "np-test" in text
     # by the beginning of its id, by a process, and what is not there
     for words in (("--container", box.info["container"]["id"][:12]), ("--pid", box.pid)):
-        p = net.daemon.cli("attach", box.session, *words, env=env)
+        assert box.id in net.daemon.cli("attach", box.session, *words, env=env, check=0).stdout, "the same once more"
+        p = net.daemon.cli("attach", new_session("other"), *words, env=env)
         assert p.returncode == 1 and "already" in p.stderr and str(box.cgroup) in p.stderr, p
     assert "no running container" in net.daemon.cli("attach", box.session, "--container", "np-nobody", env=env, check=1).stderr
+
+
+@pytest.mark.parametrize("options, named", [(("--cap-add", "NET_RAW"), True), (("--cap-drop", "NET_RAW"), False)], ids=["has", "has not"])
+def test_show_warns_of_what_goes_past_the_gate(net, engine, contained, options, named):
+    box = contained("FULL", options=(*NONE, *options))
+    env = {k: v for k, v in engine.env.items() if k.startswith(("CONTAINERS_", "DOCKER_"))}
+    text = net.daemon.cli("show", box.session, env=env, check=0).stdout
+    assert ("CAP_NET_RAW" in text) == named, text
+
+
+def test_doctor_says_what_the_engine_lacks(net, engine, contained):
+    env = {k: v for k, v in engine.env.items() if k.startswith(("CONTAINERS_", "DOCKER_"))}
+    box = contained("FULL", options=(*NONE, "--cap-add", "NET_RAW"))
+    line = lambda text, word: next((l for l in text.splitlines() if l.startswith(word)), "")
+    text = net.daemon.cli("doctor", env=env).stdout
+    assert "cgroupfs" in line(text, engine.name), text
+    assert line(text, "OCI hook") and "CAP_NET_RAW" in line(text, box.info["container"]["id"]), text
+    if engine.name == "docker":
+        text = net.daemon.cli("doctor", env=dict(env, DOCKER_HOST="unix:///nowhere/docker.sock")).stdout
+        assert "does not answer" in line(text, "docker"), text
 
 
 # -- its life ---------------------------------------------------------------------------------------------

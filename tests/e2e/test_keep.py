@@ -533,7 +533,10 @@ def test_callers_are_no_use(make_daemon, level):
     """A process of the host knocks at a listener of the sandbox, is refused, and does not keep it alive."""
     folder = base.tempdir("idle")
     try:
-        d = make_daemon(policy=idle_policy(folder, "1h")).start()
+        policy = idle_policy(folder, "1h")
+        if "network:" not in policy.read_text():
+            policy.write_text(policy.read_text() + "  network: shared\n")  # where a process of the host can knock at all
+        d = make_daemon(policy=policy).start()
         s = new_session("idle")
         sh(d, s, SERVER, "--level", level)
         knock = [*d.world.enter(), "bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/24321"]

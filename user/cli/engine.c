@@ -71,7 +71,7 @@ static int engine_run(const char *const argv[], char *text, size_t size)
 		kill(pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ENOENT;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
 }
 
 static void line_take(char **text, char *to, size_t size)
@@ -92,12 +92,30 @@ int engine_inspect(const char *engine, const char *name, struct engine_container
 		return -ENOENT;
 	r = engine_run(argv, text, sizeof(text));
 	if (r < 0)
-		return r;
+		return r == -EIO ? -ENOENT : r;
 	line_take(&rest, found.id, sizeof(found.id));
 	line_take(&rest, found.name, sizeof(found.name));
 	line_take(&rest, found.image, sizeof(found.image));
 	if (strlen(found.id) != sizeof(found.id) - 1)
 		return -ENOENT;
 	*ret = found;
+	return 0;
+}
+
+int engine_info(const char *engine, struct engine_setup *ret)
+{
+	const bool podman = !strcmp(engine, "podman");
+	const char *const argv[] = { engine, "info", "--format",
+				     podman ? "{{.Host.CgroupManager}}\n{{.Host.CgroupsVersion}}"
+					    : "{{.CgroupDriver}}\n{{.CgroupVersion}}",
+				     NULL };
+	char text[512] = "", *rest = text, version[16];
+	int r = engine_run(argv, text, sizeof(text));
+
+	if (r < 0)
+		return r;
+	line_take(&rest, ret->driver, sizeof(ret->driver));
+	line_take(&rest, version, sizeof(version));
+	ret->v2 = strchr(version, '2');
 	return 0;
 }

@@ -3,6 +3,8 @@
 #ifndef NP_CLI_ENGINE_H
 #define NP_CLI_ENGINE_H
 
+#include <stdbool.h>
+
 #include "containers/container_path.h"
 
 struct engine_container {
@@ -10,6 +12,13 @@ struct engine_container {
 	char name[256], image[512]; /* empty: not known */
 };
 
+struct engine_setup {
+	char driver[64]; /* who makes its cgroups: cgroupfs or systemd */
+	bool v2;	 /* it limits containers by cgroup v2 */
+};
+
+/* -ENOENT: there is no such engine; -EIO: it does not answer. */
+int engine_info(const char *engine, struct engine_setup *ret);
 /* name: its name or id. -ENOENT: there is no such engine, or it knows of none; -errno. */
 int engine_inspect(const char *engine, const char *name, struct engine_container *ret);
 

@@ -17,6 +17,8 @@ bool feature_get(const json_t *object, size_t i, struct feature *ret);
 /* How many are not present. */
 size_t features_missing(const json_t *object);
 
+/* What its processes may have that leads past the gate, as words with commas between them; empty: nothing, or it cannot be told. */
+void container_risks(const char *path, char *ret, size_t size);
 void doctor_containers(void); /* prints those that run here, and what they have */
 void container_warn(
 	const char *path); /* of one that was adopted: on stderr, what it has that leads past the gate; else nothing */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/engine.h"
+#include "cli/features.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/session_command.h"
@@ -37,10 +38,16 @@ static void container_add(json_t *containers, const json_t *sandbox)
 {
 	json_t *row = json_copy(json_object_get(sandbox, "container"));
 	const char *engine = member_text(row, "engine"), *id = member_text(row, "id");
+	const char *cgroup = member_text(sandbox, "cgroup");
 	struct engine_container known;
+	char risks[160] = "";
 
 	if (!row)
 		return;
+	if (cgroup)
+		container_risks(cgroup, risks, sizeof(risks));
+	if (risks[0])
+		json_object_set_new(row, "risks", json_string(risks));
 	json_object_set(row, "sandbox", json_object_get(sandbox, "sandbox"));
 	if (engine && id && (!strcmp(engine, "docker") || !strcmp(engine, "podman")) &&
 	    engine_inspect(engine, id, &known) == 0) {
@@ -65,6 +72,7 @@ static void show_print(const json_t *answer)
 						       { "ENGINE", "engine" },
 						       { "NAME", "name" },
 						       { "IMAGE", "image" },
+						       { "MAY GO PAST THE GATE", "risks" },
 						       { "SANDBOX", "sandbox" } };
 	_json_ json_t *containers = json_array();
 	static const char *const of_forward[][2] = { { "FORWARD TO", "port" },

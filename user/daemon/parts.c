@@ -79,6 +79,17 @@ static void records_look(struct parts *parts, struct daemon *d)
 		part_miss(parts, "the record of events: %s", sql_strerror(stats.history_error));
 }
 
+static void ways_out_look(struct parts *parts, struct daemon *d)
+{
+	static const char mended[] = "the nft table inet netpawl of sandboxes' ways out was gone, or not whole";
+	int r = d->supervisor ? supervisor_way_out_check(d->supervisor) : 0;
+
+	if (r < 0)
+		part_miss(parts, "the nft table inet netpawl is gone: sandboxes with network: nat reach nobody");
+	if (r > 0)
+		event_emit(d, &(struct event){ .reason = NP_R_MENDED, .who = "daemon", .text = mended });
+}
+
 static bool is_among(const struct parts *parts, const char *text)
 {
 	for (unsigned i = 0; i < parts->n; i++)
@@ -118,6 +129,7 @@ void parts_check(struct daemon *d)
 	directory_look(&now, "the state directory", d->options.state_dir, d->state_lock);
 	disk_look(&now, d->options.state_dir);
 	records_look(&now, d);
+	ways_out_look(&now, d);
 	parts_report(d, &now);
 	d->parts = now;
 }

@@ -16,7 +16,8 @@
 
 #define STRING_(x) #x
 #define STRING(x)  STRING_(x)
-#define MARK	   "netpawl 1" /* of the rule that is added last: changes with the rules */
+#define MARK	   "netpawl 2" /* of each rule: changes with the rules */
+#define N_RULES	   10
 
 /*
  * One transaction: there is no moment without it. "add" makes none anew that is there, "flush" empties chains of rules and leaves
@@ -27,41 +28,33 @@
  *   coming   answers, and nobody who calls.
  *   here     to the host itself: the gate judges that by its ports; the source is checked all the same.
  */
+// clang-format off
+#define CHAIN(name, more) "add chain inet netpawl " name " " more "\n"
+#define BASE(what)	  "{ type " what "; policy accept; }"
+#define RULE(chain, text) "add rule inet netpawl " chain " " text " comment \"" MARK "\"\n"
+#define BUSY(set, type)	  "add set inet netpawl " set " { type " type "; size " STRING(NP_NAMESPACES_MAX) "; flags dynamic; }\n"
+#define FEW(set, source)  "ct state new add @" set " { " source " ct count over " STRING(NP_NAT_CONNECTIONS) " } drop"
 static const char table[] =
 	"add table inet netpawl\n"
-	"add set inet netpawl busy4 { type ipv4_addr; size " STRING(
-		NP_NAMESPACES_MAX) "; flags dynamic; }\n"
-				   "add set inet netpawl busy6 { type ipv6_addr; size " STRING(
-					   NP_NAMESPACES_MAX) "; flags dynamic; }\n"
-							      "add chain inet netpawl leaving\n"
-							      "add chain inet netpawl coming\n"
-							      "add chain inet netpawl forward { type filter hook "
-							      "forward priority -10; policy accept; }\n"
-							      "add chain inet netpawl here { type filter hook input "
-							      "priority -10; policy accept; }\n"
-							      "add chain inet netpawl leaves_as_host { type nat hook "
-							      "postrouting priority srcnat; policy accept; }\n"
-							      "flush table inet netpawl\n"
-							      "add rule inet netpawl forward iifname \"npnat*\" jump "
-							      "leaving\n"
-							      "add rule inet netpawl forward oifname \"npnat*\" jump "
-							      "coming\n"
-							      "add rule inet netpawl leaving oifname \"npnat*\" drop\n"
-							      "add rule inet netpawl leaving fib saddr . iif oif "
-							      "missing drop\n"
-							      "add rule inet netpawl leaving ct state new add @busy4 { "
-							      "ip saddr ct count over " STRING(
-								      NP_NAT_CONNECTIONS) " } drop\n"
-											  "add rule inet netpawl "
-											  "leaving ct state new add "
-											  "@busy6 { ip6 saddr ct count "
-											  "over " STRING(
-												  NP_NAT_CONNECTIONS) " } drop\n"
-														      "add rule inet netpawl coming ct direction reply ct state established,related accept\n"
-														      "add rule inet netpawl coming drop\n"
-														      "add rule inet netpawl here iifname \"npnat*\" fib saddr . iif oif missing drop\n"
-														      "add rule inet netpawl leaves_as_host iifname \"npnat*\" masquerade comment \"" MARK
-														      "\"\n";
+	BUSY("busy4", "ipv4_addr")
+	BUSY("busy6", "ipv6_addr")
+	CHAIN("leaving", "")
+	CHAIN("coming", "")
+	CHAIN("forward", BASE("filter hook forward priority -10"))
+	CHAIN("here", BASE("filter hook input priority -10"))
+	CHAIN("leaves_as_host", BASE("nat hook postrouting priority srcnat"))
+	"flush table inet netpawl\n"
+	RULE("forward", "iifname \"npnat*\" jump leaving")
+	RULE("forward", "oifname \"npnat*\" jump coming")
+	RULE("leaving", "oifname \"npnat*\" drop")
+	RULE("leaving", "fib saddr . iif oif missing drop")
+	RULE("leaving", FEW("busy4", "ip saddr"))
+	RULE("leaving", FEW("busy6", "ip6 saddr"))
+	RULE("coming", "ct direction reply ct state established,related accept")
+	RULE("coming", "drop")
+	RULE("here", "iifname \"npnat*\" fib saddr . iif oif missing drop")
+	RULE("leaves_as_host", "iifname \"npnat*\" masquerade");
+// clang-format on
 
 /* Where there is none, or no descriptor left, libnftables ends the process. */
 static bool netlink_is_there(void)
@@ -78,6 +71,8 @@ static struct nft_ctx *nft_open(void)
 
 	if (!ctx) {
 		ctx = netlink_is_there() ? nft_ctx_new(NFT_CTX_DEFAULT) : NULL;
+		if (ctx)
+			nft_ctx_output_set_flags(ctx, NFT_CTX_OUTPUT_TERSE); /* sets without what is in them */
 		if (ctx && (nft_ctx_buffer_output(ctx) || nft_ctx_buffer_error(ctx))) {
 			nft_ctx_free(ctx);
 			ctx = NULL;
@@ -101,14 +96,22 @@ static const char *nft_run(const char *commands)
 	return NULL;
 }
 
+/* All of the rules, whoever may have flushed some. */
+static bool table_is_whole(const char *listed)
+{
+	unsigned n = 0;
+
+	for (; listed && (listed = strstr(listed, "\"" MARK "\"")); listed++)
+		n++;
+	return n == N_RULES;
+}
+
 int masquerade_ensure(void)
 {
-	const char *there = nft_run("list chain inet netpawl leaves_as_host");
-
-	if (there && strstr(there, "\"" MARK "\""))
+	if (table_is_whole(nft_run("list table inet netpawl")))
 		return 0;
 	if (nft_run(table))
-		return 0;
+		return 1;
 	log_error("nftables does not take the rules for sandboxes' ways out: %.300s",
 		  nft_open() ? nft_ctx_get_error_buffer(nft_open()) : "this kernel has no netfilter");
 	return -EIO;

@@ -9,7 +9,8 @@
 
 #include <stdbool.h>
 
-int masquerade_ensure(void); /* there is one, and as it must be: somebody may have flushed the host's rules */
+/* There is one, and as it must be: somebody may have flushed the host's rules. 1: it was not, and is now. */
+int masquerade_ensure(void);
 int masquerade_remove(void); /* none is fine */
 /* Does a chain of somebody else drop, unless told otherwise, what is forwarded? Its name in words. */
 bool masquerade_is_barred(char ret_chain[static 96]);

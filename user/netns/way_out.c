@@ -306,6 +306,11 @@ void ways_out_want(struct ways_out *ways, bool wanted)
 		log_warning("network: nat: %s", ways->problem);
 }
 
+int ways_out_check(const struct ways_out *ways)
+{
+	return ways->n ? masquerade_ensure() : 0;
+}
+
 /* -- one of them --------------------------------------------------------------------------------- */
 
 int way_out_make(struct ways_out *ways, uint64_t cgroup_id, int netns)

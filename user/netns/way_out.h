@@ -30,6 +30,9 @@ void ways_out_find(struct ways_out *ways, bool (*is_there)(void *data, uint64_t 
 /* The table of nft is there while it is wanted or there are some. Also looks what the host lacks. */
 void ways_out_want(struct ways_out *ways, bool wanted);
 
+/* The table is whole, or no longer needed. 1: it was not, and is again; -errno: it cannot be made. */
+int ways_out_check(const struct ways_out *ways);
+
 /* In the namespace of the caller, which is the host's, for a sandbox in netns. 0; -ENONET: this host does not forward; -ENOSPC; or
  * another -errno, and nothing is left of it. */
 int way_out_make(struct ways_out *ways, uint64_t cgroup_id, int netns);

@@ -153,7 +153,7 @@ static const struct key sandbox_keys[SANDBOX_KEYS] = {
 		"network", KEY_WORD,
 		"private: sandboxes that start in PROXIED or NONE have a network of their own with nothing but "
 		"loopback; nat: all have one, with a way out that the host forwards and masquerades where they start "
-		"in FULL; shared: the host's. shared unless written",
+		"in FULL; shared: the host's. private unless written",
 		.words = keys_networks),
 };
 const struct key_set keys_sandbox = KEY_SET("sandbox", sandbox_keys, 0);

@@ -30,8 +30,8 @@ struct net_table;  /* nets.h */
 
 /* Where sandboxes live that `netpawl run` makes. */
 enum sandbox_network {
-	NETWORK_SHARED,	 /* in the host's network namespace */
-	NETWORK_PRIVATE, /* those that start in PROXIED or NONE in one of their own */
+	NETWORK_PRIVATE, /* unless written. Those that start in PROXIED or NONE in a network namespace of their own */
+	NETWORK_SHARED,	 /* all of them in the host's */
 	NETWORK_NAT,	 /* all of them; those that start in FULL with a way out of it */
 };
 

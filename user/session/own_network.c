@@ -48,16 +48,22 @@ static int share_check(struct service *service, const struct session_name *sessi
 		n += s->pub.own_network && same_user(&s->pub.session, session);
 	if (n <= NP_NAMESPACES_PER_USER)
 		return 0;
-	return service_fail(ret_failure, NP_R_TOO_MANY, -ENOSPC,
-			    "%.*s has %d sandboxes with a network of their own already", (int)session->user_len,
-			    session->text, NP_NAMESPACES_PER_USER);
+	return service_fail(
+		ret_failure, NP_R_TOO_MANY, -ENOSPC,
+		"%.*s has %d sandboxes with a network of their own already; with sandbox: network: shared in the "
+		"policy they take none",
+		(int)session->user_len, session->text, NP_NAMESPACES_PER_USER);
 }
 
 static int network_fail(const char *id, int r, struct failure *ret_failure)
 {
 	if (r == -ENOSPC)
-		return service_fail(ret_failure, NP_R_TOO_MANY, r, "there are %d networks of sandboxes' own already",
-				    NP_NAMESPACES_MAX);
+		return service_fail(
+			ret_failure, NP_R_TOO_MANY, r,
+			"there are %d networks of sandboxes' own already, or as many as "
+			"/proc/sys/user/max_net_namespaces says; with sandbox: network: shared in the policy "
+			"sandboxes take none",
+			NP_NAMESPACES_MAX);
 	if (r == -ENONET)
 		return service_fail(ret_failure, NP_R_NOT_APPLIED, r,
 				    "a network of its own with a way out for %s: this host does not forward; set "

@@ -266,6 +266,11 @@ void supervisor_way_out(struct supervisor *w, bool wanted)
 	ways_out_want(&w->ways_out, wanted);
 }
 
+int supervisor_way_out_check(const struct supervisor *w)
+{
+	return ways_out_check(&w->ways_out);
+}
+
 const char *supervisor_way_out_problem(const struct supervisor *w)
 {
 	return w->ways_out.wanted ? w->ways_out.problem : NULL;

@@ -62,6 +62,8 @@ int supervisor_policy(struct supervisor *supervisor, const struct buf *policy, c
 void supervisor_secret(struct supervisor *supervisor, const char *policy, const char *name);
 /* Sandboxes may be made with a way out of a network of their own, by the policy that holds from now on. */
 void supervisor_way_out(struct supervisor *supervisor, bool wanted);
+/* The host's rules for ways out, if there are some. 0: they are there; 1: they were not, and are again; -errno. */
+int supervisor_way_out_check(const struct supervisor *supervisor);
 /* What this host lacks for it; empty: nothing that is known. NULL: the policy does not say so. */
 const char *supervisor_way_out_problem(const struct supervisor *supervisor);
 /* They take no more connections, finish what is open and end, which takes NP_DRAIN_MS at the most: then on_finished() is

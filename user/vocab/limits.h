@@ -82,7 +82,7 @@
 #define NP_CLIENTS_PER_USER    96  /* of one user who is not root: half of what such users have */
 #define NP_DESCRIPTORS \
 	32768 /* of the daemon, where the hard limit grants them: six for each of NP_NAMESPACES_MAX, and the rest */
-#define NP_ENGINE_MS	       5000 /* that a container engine has to say what it knows of a container */
+#define NP_ENGINE_MS	       15000 /* that a container engine has to say what it knows of a container */
 #define NP_NAMESPACES_PER_USER 1024 /* of NP_NAMESPACES_MAX, what one USER of USER/SESSION has: a quarter */
 #define NP_NAT_CONNECTIONS \
 	8192 /* of the host's one table (nf_conntrack), what a sandbox with network: nat has: 65,536 fit on small hosts */

@@ -28,8 +28,10 @@ NETPAWLD_FAIL = BUILD / "test" / "netpawld"  # the build with fail points
 # Tests of the gate and of what `netpawl run` takes away look for the host's files: they are shown to the sandbox, where
 # they are on the host, as the policy of the daemons under test permits. tests/e2e/test_run.py is about what is not shown.
 SHOWN = ["/tmp", "/var/lib:ro"] + ([] if ROOT.is_relative_to("/tmp") else [f"{ROOT}:ro"])
-# private, shared: the suites as they are, with sandboxes in PROXIED and NONE of the one kind and of the other.
-NETWORK = os.environ.get("NETPAWL_TEST_NETWORK")
+# private, shared: the suites as they are, with sandboxes in PROXIED and NONE of the one kind and of the other; empty: as the policy has it
+# that does not say. Shared, unless the run says otherwise: there the gate stands alone, where a network of its own would hold back
+# what it lets slip.
+NETWORK = os.environ.get("NETPAWL_TEST_NETWORK", "shared")
 # container: the suites as they are, with each adopted cgroup in a network namespace of its own, on a bridge of the host's.
 ADOPTED = os.environ.get("NETPAWL_TEST_ADOPTED")
 
