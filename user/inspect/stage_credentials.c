@@ -8,6 +8,48 @@
 #include <stdlib.h>
 
 #include "inspect/stage_credentials.h"
+#include "secrets/sigv4.h"
+
+/* All of its body is there, as it goes: the signature is for its hash, too. */
+static void on_whole(struct hold *hold)
+{
+	struct exchange *ex = hold->terms.ctx;
+	const struct credential *credential = credential_find(ex->client->worker->policy, ex->carried->signs);
+	char hash[SIGV4_HASH];
+	struct credential_look look;
+
+	if (!ex->request_whole)
+		return; /* its time is over soon */
+	credential_look_begin(&look, ex);
+	sigv4_hash(ex->pending.data, ex->pending.len, hash);
+	look.body_hash = hash;
+	if (!credential || !credential_fits(ex, look.policy, credential)) {
+		exchange_stop(ex, NP_R_CREDENTIAL_ELSEWHERE, NULL,
+			      "the credential that signs it is not for it any more");
+		return;
+	}
+	ex->carried->signs[0] = '\0';
+	if (credentials_head_sign(&look, credential) < 0)
+		credential_look_end(&look);
+	else
+		hold_resume(hold);
+}
+
+static enum stage_result body_await(struct exchange *ex, const struct credential *credential)
+{
+	const struct hold_terms terms = {
+		.ms = NP_STALL_MS,
+		.late = NP_R_TIMED_OUT,
+		.words = "its body did not come, whose hash is to be signed",
+		.body = ex->head.length,
+		.wake = on_whole,
+		.wake_ms = NP_STALL_MS,
+		.ctx = ex,
+	};
+
+	snprintf(ex->carried->signs, sizeof(ex->carried->signs), "%s", credential->name);
+	return exchange_hold(ex, &terms);
+}
 
 static enum stage_result on_start(struct exchange *ex)
 {
@@ -29,7 +71,7 @@ static enum stage_result on_start(struct exchange *ex)
 		return credential_look_end(&look);
 	if (ex->head.has_body || ex->head.upgrade)
 		credentials_body_open(ex, policy);
-	return STAGE_NEXT;
+	return look.needs_body ? body_await(ex, look.signs) : STAGE_NEXT;
 }
 
 /* What it carries has to be for it still: at this level, and by this policy. */

@@ -21,7 +21,9 @@ struct credential_look {
 	const struct credential *refused; /* the one that is the reason, ... */
 	enum np_reason reason;		  /* ... which is this one, ... */
 	const char *words;		  /* ... in words */
-	const struct credential *signs;	  /* the request is to be signed with this one */
+	const struct credential *signs;	  /* the request is to be signed with this one ... */
+	const char *body_hash;		  /* ... and has a body with this hash; NULL: it is not known */
+	bool needs_body;		  /* it is, and that is needed: the request has to wait for its body */
 };
 
 /* -- stage_credentials_look.c */
@@ -49,6 +51,7 @@ int carried_get(struct exchange *exchange); /* makes exchange->carried, unless i
 
 /* -- stage_credentials_head.c: -EACCES: the look says why */
 int credentials_head_rewrite(struct credential_look *look);
+int credentials_head_sign(struct credential_look *look, const struct credential *credential);
 
 /* -- stage_credentials_body.c */
 void credentials_body_open(struct exchange *exchange, const struct policy *policy);

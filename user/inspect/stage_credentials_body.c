@@ -83,7 +83,7 @@ static enum stage_result piece_look(struct credential_look *look, const struct p
 	return credential_look_end(look);
 }
 
-enum stage_result credentials_body_look(struct exchange *ex, struct piece *piece)
+static enum stage_result body_piece(struct exchange *ex, struct piece *piece)
 {
 	const struct slot_place place = { .kind = ex->carried->body };
 	struct credential_look look;
@@ -100,4 +100,13 @@ enum stage_result credentials_body_look(struct exchange *ex, struct piece *piece
 	if (r < 0 || trailers_look(&look, piece))
 		return credential_look_end(&look);
 	return r > 0 ? STAGE_REPLACED : STAGE_NEXT;
+}
+
+enum stage_result credentials_body_look(struct exchange *ex, struct piece *piece)
+{
+	enum stage_result r = body_piece(ex, piece);
+
+	if (r != STAGE_OVER && piece->end && ex->carried->signs[0])
+		hold_wake(&ex->hold);
+	return r;
 }

@@ -84,16 +84,24 @@ static int head_sign(struct credential_look *look, const struct credential *cred
 					  .headers = headers,
 					  .n = outgoing->fields.n };
 	switch (sigv4_look(&request, outgoing->has_body, &problem)) {
+	case SIGV4_BODY:
+		if (!look->body_hash && (!outgoing->has_length || outgoing->length > NP_SIGNED_BODY)) {
+			problem = "the client does not say the hash of its body (x-amz-content-sha256), which is long, "
+				  "or of a "
+				  "length that nobody knows";
+			break;
+		}
+		look->needs_body = !look->body_hash;
+		if (look->needs_body)
+			return 0;
+		/* fall through */
 	case SIGV4_READY:
-		r = sigv4_sign(&request, key, NULL, &fresh);
+		r = sigv4_sign(&request, key, look->body_hash, &fresh);
 		if (r == 0)
 			r = outgoing_set(outgoing, "authorization", fresh.data, fresh.len);
 		if (r != -EINVAL)
 			return r;
 		problem = "it is none that can be signed";
-		break;
-	case SIGV4_BODY:
-		problem = "the client does not say the hash of its body (x-amz-content-sha256)";
 		break;
 	case SIGV4_NONE:
 	case SIGV4_REFUSED:
@@ -103,7 +111,7 @@ static int head_sign(struct credential_look *look, const struct credential *cred
 	return -EACCES;
 }
 
-static int request_sign(struct credential_look *look, const struct credential *credential)
+int credentials_head_sign(struct credential_look *look, const struct credential *credential)
 {
 	const struct secret *secret = credential_look_value(look, credential);
 	struct sigv4_key key = { .service = credential->slots[0].name, .region = credential->slots[0].region };
@@ -173,5 +181,5 @@ int credentials_head_rewrite(struct credential_look *look)
 	if (r == 0)
 		r = values_inject(look);
 	/* Last, for what is signed is the head as it goes. */
-	return r == 0 && look->signs ? request_sign(look, look->signs) : r;
+	return r == 0 && look->signs ? credentials_head_sign(look, look->signs) : r;
 }

@@ -285,6 +285,7 @@
 #define NP_SECRET_TTL_MIN_MS 1000     /* a command is run again so often at the most */
 #define NP_SECRET_COMMAND_MS 10000    /* that a command has to print a value */
 #define NP_SECRET_MIN	     8	      /* bytes of a value: a shorter one would be found in text that has nothing to do with it */
+#define NP_SIGNED_BODY	     (192u << 10) /* bytes of a body that a request waits for whose hash is signed: less than clients may send unasked */
 #define NP_CARRIED_MAX	     8	      /* credentials in one request */
 #define NP_SECRET_MAX	     8192     /* bytes of a value: tokens of identity providers have up to 4 KiB */
 #define NP_PLACEHOLDER_MAX   4096     /* bytes of a placeholder */
