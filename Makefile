@@ -371,7 +371,7 @@ test-browser:
 	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTEST) $(T) tests/browser
 
 # Real engines. A root file system of Debian's packages is made once, and kept in /var/cache/netpawl-test.
-CONTAINER_DEPS = podman runc docker.io busybox-static debootstrap containernetworking-plugins
+CONTAINER_DEPS = podman runc docker.io docker-compose busybox-static debootstrap dpkg-dev containernetworking-plugins
 test-containers:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) $(CONTAINER_DEPS)"
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all

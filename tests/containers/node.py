@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The node agent of deploy/kubernetes: its image, made of the packages that the Dockerfile names and `make install`, and a netpawld that runs
-in it under Podman with the capabilities and mounts that the manifest has, and no others."""
+"""The node agent of deploy/kubernetes: its image, built of its Dockerfile, and a netpawld that runs in it under Podman
+with the capabilities and mounts that the manifest has, and no others."""
 import json
 import os
 import re
+import shutil
 
 import yaml
 
@@ -40,14 +41,32 @@ def entry():
     return words
 
 
-def image(where):
-    """The root file system that the Dockerfile makes."""
-    root = debootstrap("node-root", dockerfile()[0])
-    base.sh("cp", "-al", root, where, timeout=120)
-    out = where.with_name("image")
-    base.sh("make", "-C", base.ROOT, f"BUILD={base.BUILD}", "install", "PREFIX=/usr", f"DESTDIR={out}", timeout=600)
-    base.sh("cp", "-a", "--remove-destination", f"{out}/.", where, timeout=120)
-    return where
+def packages_offer(where):
+    """A repository of the packages that the Dockerfile names, with what they need: nothing is fetched while the image is built."""
+    offered = debootstrap("node-packages", dockerfile()[0], "--download-only") / "var/cache/apt/archives"
+    where.mkdir()
+    for package in offered.glob("*.deb"):
+        os.link(package, where / package.name)
+    (where / "Packages").write_text(base.sh("dpkg-scanpackages", "-m", ".", cwd=where, timeout=300).stdout)
+
+
+def image_build(engine, where):
+    """The Dockerfile's image, built by Podman as the document says, but for the base, which is Debian's by debootstrap. Its name."""
+    root, context = where / "base", where / "context"
+    base.sh("cp", "-a", debootstrap("base-root", []), root, timeout=300)
+    for path in root.glob("etc/apt/sources.list*"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    (root / "etc/apt/sources.list").write_text("deb [trusted=yes] file:/packages ./\n")
+    packages_offer(where / "packages")
+    base.sh("make", "-C", base.ROOT, f"BUILD={base.BUILD}", "install", "PREFIX=/usr", f"DESTDIR={context}/build/image", timeout=600)
+    base.sh("tar", "-C", root, "-cf", where / "base.tar", ".", timeout=300)
+    engine("import", where / "base.tar", "localhost/np-base", timeout=600)
+    engine("build", "--network", "none", "--build-arg", "BASE=localhost/np-base", "-v", f"{where}/packages:/packages:ro", "-f", DEPLOY / "Dockerfile",
+           "-t", "localhost/np-node", context, timeout=1800)
+    for path in (root, context, where / "packages"):
+        shutil.rmtree(path)
+    (where / "base.tar").unlink()
+    return "localhost/np-node"
 
 
 class NodeDaemon(Daemon):
@@ -56,7 +75,8 @@ class NodeDaemon(Daemon):
     def __init__(self, world, engine, etc, more=(), **kw):
         self.engine, self.etc = engine, etc
         super().__init__(world, policy=etc / "policy.yaml", more=more, **kw)
-        self.root = image(self.dir / "root")
+        (self.dir / "build").mkdir()
+        self.image = image_build(engine, self.dir / "build")
 
     def mounts(self):
         spec, container = pod(), pod()["containers"][0]
@@ -79,7 +99,7 @@ class NodeDaemon(Daemon):
         words += [w for cap in security["capabilities"]["add"] for w in ("--cap-add", cap)]
         words += ["--pid", "host"] * bool(spec["hostPID"]) + ["--network", "host"] * bool(spec["hostNetwork"])
         args = [*container["args"], "--cgroup", self.cgroup, "--inspectors", str(self.inspectors), *map(str, self.more)]
-        return self.engine.argv(*words, *self.mounts(), "--rootfs", self.root, *entry(), *args)
+        return self.engine.argv(*words, *self.mounts(), "--entrypoint", json.dumps(entry()), self.image, *args)
 
     def start(self, **kw):
         self.name = base.unique("node")  # the last one may still be being removed

@@ -14,13 +14,13 @@ JRE = "/usr/lib/jvm/java-17-openjdk-amd64"
 BUNDLE = "etc/ssl/certs/ca-certificates.crt"
 
 
-def debootstrap(name, packages):
+def debootstrap(name, packages, *options):
     """A root file system with these packages of Debian's and what they need."""
     root, done, packages = CACHE / name, CACHE / f"{name}.done", " ".join(sorted(packages))
     if not done.exists() or done.read_text() != packages:
         shutil.rmtree(root, ignore_errors=True)
         root.mkdir(parents=True)
-        base.sh("debootstrap", "--variant=minbase", f"--include={packages.replace(' ', ',')}", "bookworm", root, timeout=1800)
+        base.sh("debootstrap", "--variant=minbase", f"--include={packages.replace(' ', ',')}", *options, "bookworm", root, timeout=1800)
         done.write_text(packages)
     return root
 

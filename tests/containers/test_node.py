@@ -29,7 +29,7 @@ class Node:
         stack.callback(self.world.close)
         self.origins = Origins(self.world)
         stack.callback(self.origins.close)
-        self.engine = Podman(self.world)
+        self.engine = Podman(self.world, driver="overlay")  # it builds images
         stack.callback(self.engine.close)
         etc = base.tempdir("etc")
         stack.callback(base.drop_tempdir, etc)

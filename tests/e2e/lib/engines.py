@@ -26,7 +26,7 @@ def root_make(where):
 class Podman:
     name = "podman"
 
-    def __init__(self, world):
+    def __init__(self, world, driver="vfs"):
         self.world, self.dir = world, base.tempdir("podman")
         self.root = root_make(self.dir / "root")
         (self.dir / "containers.conf").write_text(
@@ -34,7 +34,7 @@ class Podman:
             f'tmp_dir = "{self.dir}/tmp"\nstatic_dir = "{self.dir}/libpod"\nvolume_path = "{self.dir}/volumes"\n'
             '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1000:1000"]\nlog_driver = "none"\nno_hosts = true\n')
         (self.dir / "storage.conf").write_text(
-            f'[storage]\ndriver = "vfs"\ngraphroot = "{self.dir}/graph"\nrunroot = "{self.dir}/run"\n')
+            f'[storage]\ndriver = "{driver}"\ngraphroot = "{self.dir}/graph"\nrunroot = "{self.dir}/run"\n')
         self.env = base.env(CONTAINERS_CONF=str(self.dir / "containers.conf"), CONTAINERS_STORAGE_CONF=str(self.dir / "storage.conf"))
 
     def argv(self, *words):
