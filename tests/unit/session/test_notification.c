@@ -38,7 +38,8 @@ static void test_a_question(void **state)
 	assert_string_equal(of_question("2001:db8::1", "", true), "alice/demo asks to connect to 2001:db8::1:443");
 	/* An inspector has seen to names; nobody relies on that. */
 	assert_string_equal(of_question("\x1b[2J\n\xe2\x80\xae<b>", "GET", false),
-			    "alice/demo asks to read from ?[2J???" "?<b>:443");
+			    "alice/demo asks to read from ?[2J???"
+			    "?<b>:443");
 	memset(longest, 'x', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = '\0';
 	assert_int_equal(strlen(of_question(longest, "GET", false)), strlen("alice/demo asks to read from :443") + 100);
