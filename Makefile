@@ -8,6 +8,7 @@
 # make coverage   run the unit and e2e tests with gcov, print how many lines of user/ they reach
 # make test-containers  containers of Podman and Docker: born in a sandbox, and adopted while they run
 # make test-browser  the console's page in Chromium; leaves pictures of it in build/browser/
+# make test-browser-soak  the page under 50 events a second for ten minutes, and with a history of 100,000
 # make test-clients  curl, wget, Python, Node, Go, Java, git, npm, apt and others through the inspector
 # make test-monitoring  metrics and alert rules by Debian's promtool, HAR by its schema
 # make test-upgrade  from the last build of ABI version 4, made from the git history, to this one, under traffic
@@ -370,6 +371,12 @@ test-browser:
 	$(Q)cd build/browser && npm ci --no-audit --no-fund --silent
 	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTEST) $(T) tests/browser
 
+# Ten minutes of 50 events a second, and a history of 100,000: what the page holds in memory, when it paints.
+test-browser-soak:
+	$(Q)$(MAKE) --no-print-directory test-browser T="-k used_opens"
+	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/browser/measure.py paint
+	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/browser/measure.py soak
+
 # Real engines. A root file system of Debian's packages is made once, and kept in /var/cache/netpawl-test.
 CONTAINER_DEPS = podman runc docker.io docker-compose busybox-static debootstrap dpkg-dev containernetworking-plugins
 test-containers:
@@ -528,7 +535,7 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: test test-browser test-build test-unit test-e2e check help coverage test-clients test-monitoring test-containers test-upgrade differential mutate soak fuzz $(FUZZ_RUNS) prove bench vm run lint deps man install uninstall clean
+.PHONY: test test-browser test-browser-soak test-build test-unit test-e2e check help coverage test-clients test-monitoring test-containers test-upgrade differential mutate soak fuzz $(FUZZ_RUNS) prove bench vm run lint deps man install uninstall clean
 
 -include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(RUN_OBJS) $(HOOK_OBJS) $(CONSOLE_OBJS) $(call objs,$(CNI_DIRS)) $(call objs,$(DECIDE_DIRS)) $(call objs,$(EXPORT_DIRS)) $(INSPECT_OBJS) $(FAIL_OBJS) $(FUZZ_OBJS) $(BPF_OBJS))
 -include $(addsuffix .d,$(UNIT_TESTS))

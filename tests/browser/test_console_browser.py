@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The console's page in a real browser (make test-browser). Pictures of every panel are left in build/browser/."""
+import json
+import pathlib
+
 import pytest
 
 from lib import base
@@ -52,6 +55,17 @@ def test_pause_and_go_on(rig, page):
     assert not any("while paused" in row for row in page(ROWS))
     page("await pages.a.click('#pause')")
     eventually(page, "return (await pages.a.locator('#rows .row:not([hidden])').allInnerTexts()).some((t) => t.includes('while paused') && t.includes('raised to'))")
+
+
+def test_what_sandboxes_use_and_run(rig, page):
+    session = rig.fresh()
+    p = rig.spawn("sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; sleep 60", session=session)
+    assert base.eventually(lambda: rig.api.sandboxes(session), 60)
+    page("await pages.a.evaluate((s) => { location.hash = '#sessions/' + s; }, s); await pages.a.waitForSelector('#sandboxes table')", s=session)
+    eventually(page, """const heads = await pages.a.locator('#sandboxes table').locator('th').allInnerTexts(), cells = await pages.a.locator('#sandboxes table').locator('tbody tr').first().locator('td').allInnerTexts();
+        const of = (name) => cells[heads.indexOf(name)]; return /[1-9]/.test(of('CPU')) && /[0-9] [kM]i?B/.test(of('memory')) && Number(of('processes')) >= 1""")
+    picture(page, "sessions-usage")
+    base.reap(p)
 
 
 def test_a_hundred_thousand_rows(page):
@@ -126,6 +140,10 @@ def test_a_question_comes_up_and_is_answered(rig, page):
     for word in (session, "wants to POST", "https://api.origin.test/v1/data", "it may send data", "11 B", "(curl)", "user-agent: curl", "INTERNAL", "Deny", "Once", "Host", "Domain", "Always"):
         assert word in text, (word, text)
     assert page("return await pages.a.locator('#count-timeout').getAttribute('aria-valuenow')") in ("99", "100")
+    assert "the client waits" in text and "you have" in text
+    # the client's bar runs out before the person's does
+    left = int(page("return await pages.a.locator('#count-hold').getAttribute('aria-valuenow')"))
+    eventually(page, "return Number(await pages.a.locator('#count-hold').getAttribute('aria-valuenow')) < left", left=left)
     assert page("return await pages.a.evaluate(() => document.documentElement.dataset.sounds)") == "1"
     assert page("return await pages.a.textContent('#bell-count')") == "1"
     picture(page, "question")
@@ -160,6 +178,58 @@ def test_the_sound_can_be_switched_off_and_stays_off(rig, page):
     assert page("return await pages.a.evaluate(() => document.documentElement.dataset.sounds ?? '0')") == "0"
     settle(rig, session)
     eventually(page, ASK, 0)
+
+
+def test_when_the_client_has_left_the_question_stays(rig, page):
+    """The hold is over, the question is not: its bar says so, and the answer is for whoever tries again."""
+    session = rig.fresh()
+    p = rig.curl(session, "https://patience.origin.test/")
+    page("await pages.a.waitForSelector('#ask')")
+    p.wait(60)
+    eventually(page, "return (await pages.a.locator('#count-hold').count()) === 0 || Number(await pages.a.locator('#count-hold').getAttribute('aria-valuenow')) === 0", timeout=60)
+    assert int(page("return await pages.a.locator('#count-timeout').getAttribute('aria-valuenow')")) > 90
+    picture(page, "question-left")
+    page("await pages.a.waitForSelector('#ask [data-answer=host]:not([disabled])'); await pages.a.click('#ask [data-answer=host]')")
+    eventually(page, ASK, 0)
+    assert rig.curl(session, "https://patience.origin.test/").wait(60) == 0
+
+
+def test_the_notification_is_a_choice_that_is_kept(page):
+    page("await pages.a.context().grantPermissions(['notifications']); await pages.a.click('#menu'); await pages.a.check('#pref-notify'); await pages.a.click('text=Done'); await pages.a.reload(); await pages.a.waitForSelector('#state[data-state=live]'); await pages.a.click('#menu')")
+    assert page("return await pages.a.isChecked('#pref-notify')")
+    page("await pages.a.uncheck('#pref-notify'); await pages.a.click('text=Done'); await pages.a.reload(); await pages.a.waitForSelector('#state[data-state=live]'); await pages.a.click('#menu')")
+    assert not page("return await pages.a.isChecked('#pref-notify')")
+    page("await pages.a.click('text=Done')")
+
+
+def test_the_queue_of_several(rig, page):
+    """One dialog at a time, the others are counted, and each gets its turn."""
+    session = rig.fresh()
+    clients = [rig.curl(session, f"https://queue{i}.origin.test/") for i in range(3)]
+    eventually(page, "return await pages.a.textContent('#ask-others').catch(() => '')", "2 more waiting")
+    hosts = []
+    for _ in clients:
+        page("await pages.a.waitForSelector('#ask [data-answer=deny]:not([disabled])')")
+        hosts.append(page("return await pages.a.textContent('#ask-what')"))
+        page("await pages.a.click('#ask [data-answer=deny]')")
+        eventually(page, "return (await pages.a.textContent('#ask-what').catch(() => '')) !== before", before=hosts[-1])
+    assert len(set(hosts)) == 3 and not rig.questions(session)
+    for p in clients:
+        p.wait(60)
+
+
+def test_an_archive_of_what_the_filter_shows(rig, page):
+    session = rig.fresh()
+    rig.traffic(session, 2)
+    settle(rig, session)
+    page("await pages.a.fill('#filter', f)", f=f"session:{session} verdict:refused kind:request")
+    eventually(page, "return (await pages.a.locator('#rows .row:not([hidden])').count()) > 0")
+    file = page("const [d] = await Promise.all([pages.a.waitForEvent('download'), pages.a.click('#har')]); return [d.suggestedFilename(), await d.path()]")
+    har = json.loads(pathlib.Path(file[1]).read_text())["log"]
+    assert file[0].endswith(".har") and har["version"] == "1.2" and har["entries"]
+    refused = [e for e in rig.api.events(session=session) if e["kind"] == "refuse" and e.get("url") and e.get("method")]
+    assert sorted(e["request"]["url"] for e in har["entries"]) == sorted(e["url"] for e in refused), "each of the repeats, and nothing else"
+    assert all(e["_netpawl"]["verdict"] in ("refused", "refuse", "deny") or e["_netpawl"]["reason"] for e in har["entries"])
 
 
 def test_two_browsers_see_one_truth(rig, page, console):
@@ -253,8 +323,15 @@ def test_the_page_outlives_the_daemon(rig, page):
 def test_the_node(page):
     page("await pages.a.evaluate(() => { location.hash = '#node'; }); await pages.a.waitForSelector('#doctor')")
     text = page("return await pages.a.innerText('#node-page')")
-    for word in ("inspectors ready", "cgroup v2", "Refusals by reason", "Requests a minute"):
+    for word in ("inspectors ready", "cgroup v2", "Refusals by reason", "Requests a minute", "Wait for an answer", "Rises a minute", "Processes", "Disk and record", "Maps of the gate", "Programs of the gate"):
         assert word in text, word
+    workers = page("return await pages.a.locator('#workers tbody tr').allInnerTexts()")
+    assert sum("netpawl-inspect" in w for w in workers) == 2 and any("netpawld" in w for w in workers), workers
+    assert any("np_sandboxes" in m for m in page("return await pages.a.locator('#maps tbody tr').allInnerTexts()"))
+    assert page("return await pages.a.locator('#disks tbody tr').count()") >= 2
+    page("await pages.a.locator('#maps').scrollIntoViewIfNeeded()")
+    picture(page, "node-machine")
+    page("await pages.a.evaluate(() => { document.querySelector('#node-page').scrollTop = 0; })")
     picture(page, "node")
 
 

@@ -126,6 +126,7 @@ def life(daemon):
     at = name.split("/")
     s = "/v1/sessions/*/*"
     call("GET", "/v1/health")
+    call("GET", "/v1/node")
     assert "# TYPE netpawl_sessions gauge" in call("GET", "/v1/metrics")
     call("POST", "/v1/sessions", body={"session": name}, status=201)
     call("POST", "/v1/sessions", body={"session": name, "level": "INTERNAL"})

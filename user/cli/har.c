@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "api_client/api.h"
-#include "cli/har_entry.h"
+#include "api_client/har_entry.h"
 #include "cli/event_facts.h"
 #include "cli/options.h"
 #include "base/progress.h"

@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 
 /* A table: cells in rows, aligned, the last column as long as it likes. */
-#define TABLE_COLUMNS_MAX 10
+#define TABLE_COLUMNS_MAX 12
 struct table {
 	size_t columns, used, size;
 	char **cells;

@@ -16,6 +16,7 @@ struct call {
 static const struct call calls[] = {
 	{ "GET", "/v1/health", CALL_READS },
 	{ "GET", "/v1/metrics", CALL_READS },
+	{ "GET", "/v1/node", CALL_READS },
 	{ "GET", "/v1/sessions", CALL_READS },
 	{ "GET", "/v1/sessions/*/*", CALL_READS },
 	{ "GET", "/v1/sessions/*/*/why", CALL_READS },

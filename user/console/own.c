@@ -9,10 +9,12 @@
 #include "api_client/api_http.h"
 #include "base/cleanup.h"
 #include "console/console.h"
+#include "console/har_page.h"
 #include "console/outline.h"
 #include "console/policy_try.h"
 #include "policy/keys.h"
 #include "reason.h"
+#include "vocab/limits.h"
 
 static enum MHD_Result json_send(struct visit *visit, json_t *object)
 {
@@ -116,6 +118,34 @@ static enum MHD_Result policy_post(struct visit *visit)
 			    : visit_fail(visit, 503, NP_R_NO_DAEMON, "the live policy is not to be had");
 }
 
+/* ?after=N: the next events behind that one, with what they are in an HTTP archive. */
+static enum MHD_Result har_get(struct visit *visit)
+{
+	cleanup(client_answer_free) struct client_answer events = { 0 };
+	struct buf out = BUF_INIT(2 * NP_ANSWER_BYTES);
+	const char *number = visit->query && !strncmp(visit->query, "after=", 6) ? visit->query + 6 : "";
+	char path[64];
+	size_t len;
+	int r;
+
+	if (!*number || strspn(number, "0123456789") != strlen(number) || strlen(number) > 18)
+		return visit_fail(visit, 400, NP_R_BAD_REQUEST, "it takes after=NUMBER");
+	snprintf(path, sizeof(path), "/v1/events?after=%s&limit=200", number);
+	r = client_call(visit->console->socket, "GET", path, NULL, &events);
+	if (r < 0)
+		return visit_fail(visit, 503, NP_R_NO_DAEMON, strerror(-r));
+	if (events.status != 200)
+		return visit_fail(visit, (unsigned)events.status, NP_R_NO_ROLE, "events are not for you to see");
+	r = har_page_make(&events.body, &out);
+	len = out.len;
+	if (r < 0 || !out.data) {
+		buf_free(&out);
+		return r < 0 ? visit_fail(visit, 500, NP_R_FAILED, strerror(-r))
+			     : visit_text(visit, 200, "application/x-ndjson", strdup(""), 0);
+	}
+	return visit_text(visit, 200, "application/x-ndjson", buf_take(&out), len);
+}
+
 /* The JSON Schema of policy files: what the editor completes by. */
 static enum MHD_Result schema_get(struct visit *visit)
 {
@@ -144,6 +174,8 @@ enum MHD_Result own_call(struct visit *visit, bool logged_in)
 		return link_post(visit);
 	if (posts && !visit->console->rights.approver && !strcmp(visit->path, "/console/policy"))
 		return policy_post(visit);
+	if (!posts && !visit->console->rights.approver && !strcmp(visit->path, "/console/har"))
+		return har_get(visit);
 	if (!posts && !strcmp(visit->path, "/console/schema"))
 		return schema_get(visit);
 	if (!posts && !strcmp(visit->path, "/console/info"))

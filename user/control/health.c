@@ -38,6 +38,18 @@ static void questions_put(const struct server_config *config, struct buf *out)
 	json_close_object(out);
 }
 
+int node_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	_buf_ struct buf out = BUF_INIT(NP_ANSWER_BYTES);
+
+	json_open_object(&out, NULL);
+	json_put_text(&out, "version", NETPAWL_VERSION, SIZE_MAX);
+	if (rq->config->node)
+		rq->config->node(rq->config->data, &out);
+	json_close_object(&out);
+	return answer_text(ret, "application/json", &out, ret_failure);
+}
+
 int health_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
 	_buf_ struct buf out = BUF_INIT(NP_ANSWER_BYTES);

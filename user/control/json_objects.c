@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/cgroup_usage.h"
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "containers/container_path.h"
@@ -233,9 +234,24 @@ int array_add(json_t *array, json_t *item)
 	return json_array_append_new(array, item) < 0 ? -ENOMEM : 0;
 }
 
+json_t *sandbox_object_used(const struct sandbox_info *sandbox)
+{
+	json_t *object = sandbox_object(sandbox);
+	struct cgroup_usage usage;
+
+	cgroup_usage_read(sandbox->cgroup.path, &usage);
+	if (object)
+		json_object_set_new(object, "usage",
+				    json_pack("{s:I,s:I,s:I}", "cpu_us", (json_int_t)usage.cpu_us, "memory",
+					      (json_int_t)usage.memory, "processes", (json_int_t)usage.processes));
+	return object;
+}
+
+/* What the first ones use is looked up, as many as somebody reads. */
 static int sandbox_add(void *data, const struct sandbox_info *sandbox)
 {
-	return array_add(data, sandbox_object(sandbox));
+	return array_add(data, json_array_size(data) < NP_USAGE_SANDBOXES ? sandbox_object_used(sandbox)
+									  : sandbox_object(sandbox));
 }
 
 json_t *sandboxes_array(struct service *service, const char *session, bool *ret_cut_short)

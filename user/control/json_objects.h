@@ -15,6 +15,8 @@ json_t *dataset_object(const struct dataset_row *row);
 json_t *dataset_names(struct store *store, const char *session);       /* an array of what it holds */
 void sandbox_put(const struct sandbox_info *sandbox, struct buf *out); /* the one form of it; */
 json_t *sandbox_object(const struct sandbox_info *sandbox);
+/* With what it uses of CPU and memory now. */
+json_t *sandbox_object_used(const struct sandbox_info *sandbox);
 /* NULL: it is the host's, or out of memory. */
 json_t *netns_object(const struct sandbox_netns *netns);
 json_t *run_object(const struct run_row *row);

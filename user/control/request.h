@@ -52,7 +52,7 @@ struct answer {
 /* Returns 0 and fills the answer, or -errno and says why. */
 typedef int request_fn(struct request *rq, struct answer *ret, struct failure *ret_failure);
 
-request_fn health_get, metrics_get, launch_get, debug_get;
+request_fn health_get, node_get, metrics_get, launch_get, debug_get;
 request_fn sessions_create, sessions_list, session_get, session_end, session_forget, session_escalate, session_ca_get,
 	context_get, context_put;
 request_fn sandboxes_create, sandboxes_list, sandbox_get, sandbox_remove;

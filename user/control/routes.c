@@ -11,6 +11,7 @@
 /* Who is not named may not: deny is the default of a new line, and an operator may everything. */
 static const struct route routes[] = {
 	{ "GET", "/v1/health", health_get, ROLE_APPROVER | ROLE_EDITOR | ROLE_READER, SCOPE_ANY, { NULL } },
+	{ "GET", "/v1/node", node_get, ROLE_READER, SCOPE_NONE, { NULL } },
 	{ "GET", "/v1/metrics", metrics_get, ROLE_READER, SCOPE_NONE, { NULL } },
 	{ "GET", "/v1/debug", debug_get, 0, SCOPE_NONE, { "session", "after" } },
 	{ "POST", "/v1/sessions", sessions_create, 0, SCOPE_BODY, { NULL } },

@@ -287,7 +287,7 @@ int sandbox_get(struct request *rq, struct answer *ret, struct failure *ret_fail
 		return sandbox_ended(rq, ret, ret_failure);
 	if (!sandbox)
 		return failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_SANDBOX, "%.200s", rq->args[0]);
-	return answer_json(ret, 200, sandbox_object(sandbox), ret_failure);
+	return answer_json(ret, 200, sandbox_object_used(sandbox), ret_failure);
 }
 
 int sandbox_remove(struct request *rq, struct answer *ret, struct failure *ret_failure)

@@ -116,6 +116,7 @@ struct server_config {
 	/* Appends members (base/json.h) to the object of the health answer, what daemon/ knows: versions, directories,
 	 * kernel features, counters. */
 	void (*health)(void *data, struct buf *out);
+	void (*node)(void *data, struct buf *out);    /* likewise of GET /v1/node */
 	bool (*is_degraded)(void *data);	      /* may be NULL */
 	void (*metrics)(void *data, struct buf *out); /* base/exposition.h: what it has counted; may be NULL */
 	void (*facts)(void *data, struct daemon_facts *ret);

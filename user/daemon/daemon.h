@@ -74,6 +74,9 @@ void daemon_facts_read(void *data, struct daemon_facts *ret);
 void daemon_describe(void *data, struct buf *out);
 bool daemon_is_degraded(void *data);
 
+/* node_describe.c */
+void node_describe(void *data, struct buf *out);
+
 /* daemon_metrics.c */
 void daemon_metrics(void *data, struct buf *out);
 

@@ -387,6 +387,7 @@ static int server_start(struct daemon *d)
 		.socket_path = path,
 		.peer_is_sandboxed = peer_is_sandboxed,
 		.health = daemon_describe,
+		.node = node_describe,
 		.is_degraded = daemon_is_degraded,
 		.metrics = daemon_metrics,
 		.facts = daemon_facts_read,

@@ -100,6 +100,9 @@ bool kernel_mended(struct kernel *kernel, char text[static 512]);
 /* Appends JSON members to an open object: "cgroup", "pins", "devices", "refused", "helper_errors", "cut_late", and last "features",
  * an array that is left open for the caller's own. */
 void kernel_describe(struct kernel *kernel, struct buf *out);
+/* "maps", which it counts, and "programs". */
+void kernel_node(struct kernel *kernel, struct buf *out);
+
 void kernel_metrics(struct kernel *kernel, struct buf *out); /* begins with numbers of netpawl_refusals_total */
 void feature_describe(struct buf *out, const char *name, bool present, const char *yes, const char *no);
 

@@ -6,6 +6,8 @@
 #include "kernel/internal.h"
 #include "vocab/words.h"
 
+#define MAP_COUNTED 4096 /* entries of one map that are counted */
+
 /* The sum over processors of an entry; 0 when there is none. values has room for n of them. */
 static uint64_t count_sum(int fd, const void *key, __u64 *values, int n)
 {
@@ -64,6 +66,64 @@ void kernel_describe(struct kernel *kernel, struct buf *out)
 	describe_errors(kernel, out);
 	json_put_number(out, "cut_late", kernel->lists.missed);
 	features_describe(&kernel->features, out);
+}
+
+/* How many entries a map has, up to a bound: it is asked for them one by one. */
+static unsigned entries_count(int fd, const struct bpf_map_info *info)
+{
+	_free_ char *key = calloc(2, info->key_size + 1);
+	char *next = key ? key + info->key_size + 1 : NULL;
+	unsigned n = 0;
+
+	while (key && n < MAP_COUNTED && bpf_map_get_next_key(fd, n ? key : NULL, next) == 0) {
+		memcpy(key, next, info->key_size);
+		n++;
+	}
+	return n;
+}
+
+static bool map_is_counted(const struct bpf_map_info *info)
+{
+	return info->type == BPF_MAP_TYPE_HASH || info->type == BPF_MAP_TYPE_LRU_HASH ||
+	       info->type == BPF_MAP_TYPE_PERCPU_HASH || info->type == BPF_MAP_TYPE_LPM_TRIE ||
+	       info->type == BPF_MAP_TYPE_HASH_OF_MAPS;
+}
+
+void kernel_node(struct kernel *kernel, struct buf *out)
+{
+	struct bpf_map *map;
+
+	json_open_array(out, "maps");
+	bpf_object__for_each_map(map, kernel->skel->obj) {
+		struct bpf_map_info info = { 0 };
+		__u32 size = sizeof(info);
+		unsigned n;
+
+		if (bpf_obj_get_info_by_fd(bpf_map__fd(map), &info, &size) < 0 || !map_is_counted(&info))
+			continue;
+		n = entries_count(bpf_map__fd(map), &info);
+		json_open_object(out, NULL);
+		json_put_text(out, "map", info.name, sizeof(info.name));
+		json_put_number(out, "entries", n);
+		json_put_bool(out, "more", n == MAP_COUNTED);
+		json_put_number(out, "most", info.max_entries);
+		json_close_object(out);
+	}
+	json_close_array(out);
+	json_open_array(out, "programs");
+	for (size_t i = 0; i < kernel->n_programs; i++) {
+		struct bpf_prog_info info = { 0 };
+		__u32 size = sizeof(info);
+
+		if (bpf_obj_get_info_by_fd(kernel->programs[i].fd, &info, &size) < 0)
+			continue;
+		json_open_object(out, NULL);
+		json_put_text(out, "program", info.name, sizeof(info.name));
+		json_put_number(out, "runs", info.run_cnt);
+		json_put_number(out, "ns_per_run", info.run_cnt ? info.run_time_ns / info.run_cnt : 0);
+		json_close_object(out);
+	}
+	json_close_array(out);
 }
 
 /* What the gate refused is in np_counts, which outlives the daemon. Its programs are counted by the kernel while

@@ -61,6 +61,7 @@
 /* -- control API ---------------------------------------------------------- */
 #define NP_BODY_MAX	   (64u << 10) /* request body: a dataset with its reason is below 1 KiB */
 #define NP_POLICY_BODY	   (10u << 20) /* a file of the policy that is saved, NP_POLICY_BYTES, escaped for JSON */
+#define NP_USAGE_SANDBOXES 32	       /* of a session that is shown: what they use is read, a few files for each */
 #define NP_JSON_DEPTH	   4	       /* no request of ours nests deeper */
 #define NP_CLIENTS_MAX	   256	       /* open control connections; a newcomer beyond them ends another's */
 #define NP_CLIENTS_RESERVE 64 /* of them, those that only root gets: other users never hold the rest and these */

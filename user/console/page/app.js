@@ -59,11 +59,12 @@ function rate(events) {
   for (const event of events) {
     const minute = Math.floor(new Date(event.time) / 60000);
     let last = app.rates[app.rates.length - 1];
-    if (!last || last.minute < minute) app.rates.push(last = { minute, allowed: 0, refused: 0, rises: 0, us: [] });
+    if (!last || last.minute < minute) app.rates.push(last = { minute, allowed: 0, refused: 0, rises: 0, us: [], waits: [] });
     else if (last.minute > minute) continue;
     if (event.kind === "allow" && event.url) last.allowed++;
     if (event.kind === "refuse") last.refused++;
     if (event.reason === "raised") last.rises++;
+    if (event.reason === "question_answered" && event.waited_us !== undefined && last.waits.length < 500) last.waits.push(event.waited_us);
     if (event.wait_us !== undefined && last.us.length < 500) last.us.push(event.wait_us);
   }
   if (app.rates.length > 120) app.rates.splice(0, app.rates.length - 120);

@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: MIT
 // The node: what this kernel can promise, what the daemon and the gate have counted.
-import { call, text } from "./api.js";
+import { call } from "./api.js";
 import { fill, h } from "./dom.js";
 import { columns, hbars } from "./chart.js";
-import { moment } from "./words.js";
+import { ago, bytes, duration, moment } from "./words.js";
 
 const REFRESH_MS = 5000;
 
-// Prometheus text -> [{name, labels, value}]. Pure.
-export function metrics(body) {
-  const out = [];
-  for (const line of body.split("\n")) {
-    const m = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? ([^ ]+)/.exec(line);
-    if (!m || line.startsWith("#")) continue;
-    const labels = {};
-    for (const [, key, value] of (m[2] ?? "").matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)) labels[key] = value;
-    out.push({ name: m[1], labels, value: Number(m[3]) });
-  }
-  return out;
-}
-
 export function node(app, box) {
   const page = h("div", { class: "scroll", id: "node-page" });
-  let timer, gone = false, measures = true; // a daemon without /v1/metrics is not asked again
+  let timer, gone = false;
   box.append(page);
 
   const number = (value, name) => h("div", { class: "card" }, h("b", null, value), h("span", null, name));
@@ -33,25 +20,35 @@ export function node(app, box) {
     return [
       h("div", { class: "card" }, h("b", null, "Requests a minute"), columns(minutes, [["allowed", "var(--good)", rates.map((r) => r.allowed)], ["refused", "var(--bad)", rates.map((r) => r.refused)]])),
       h("div", { class: "card" }, h("b", null, "Wait for the origin, median ms"), columns(minutes, [["wait", "var(--info)", rates.map((r) => median(r.us))]])),
+      h("div", { class: "card" }, h("b", null, "Wait for an answer, median s"), columns(minutes, [["wait", "var(--warn)", rates.map((r) => median(r.waits) / 1000)]])),
       h("div", { class: "card" }, h("b", null, "Rises a minute"), columns(minutes, [["rises", "var(--rise)", rates.map((r) => r.rises)]]))];
   }
 
-  function programs(list) {
-    const runs = new Map();
-    for (const m of list) {
-      const name = m.labels.program;
-      if (!name || !/program/.test(m.name)) continue;
-      const row = runs.get(name) ?? {};
-      row[/run(s|_count)/.test(m.name) ? "runs" : /ns|seconds/.test(m.name) ? "time" : m.name] = m.value;
-      runs.set(name, row);
-    }
-    if (!runs.size) return null;
-    return h("div", { class: "card" }, h("b", null, "Programs of the gate"), h("table", null, h("tbody", null, [...runs].map(([name, row]) => h("tr", null, h("td", { class: "mono" }, name), Object.entries(row).map(([k, v]) => h("td", { class: "n" }, `${Number(v.toPrecision(4)).toLocaleString()} ${k}`)))))));
+  const rows = (id, heads, list) => h("table", { id }, h("thead", null, h("tr", null, heads.map(([name, cls]) => h("th", { class: cls }, name)))), h("tbody", null, list.map((cells) => h("tr", null, cells.map((cell, i) => h("td", { class: heads[i][1] ?? "" }, cell))))));
+  const N = "n";
+
+  // What the daemon reads when it is asked: maps and programs of the gate, processes, disk.
+  function machine(now) {
+    if (!now) return null;
+    const ran = now.programs.filter((p) => p.runs);
+    return [
+      h("div", { class: "card" }, h("b", null, "Processes"), rows("workers", [["program"], ["pid", N], ["CPU", N], ["memory", N]], now.processes.map((p) => [p.program, p.pid, duration(p.cpu_us) || "0", bytes(p.memory)]))),
+      h("div", { class: "card" }, h("b", null, "Disk and record"), rows("disks", [["directory"], ["free", N], ["of", N]], now.disks.map((d) => [h("span", { class: "mono" }, d.path), bytes(d.free), bytes(d.bytes)])),
+        h("dl", null, [["journal", bytes(now.record.journal_bytes)], ["history", bytes(now.record.history_bytes)], ["files", now.record.files], ["netpawld", now.version], ["console", app.info.version], ["kernel", `${now.kernel}, ${now.machine}`]].map(([k, v]) => [h("dt", null, k), h("dd", null, v)]))),
+      h("div", { class: "card" }, h("b", null, "Maps of the gate"), rows("maps", [["map", "mono"], ["entries", N], ["at most", N]], now.maps.map((m) => [m.map, m.more ? `more than ${m.entries.toLocaleString()}` : m.entries.toLocaleString(), m.most.toLocaleString()]))),
+      h("div", { class: "card" }, h("b", null, "Programs of the gate"), ran.length ? rows("programs", [["program", "mono"], ["runs", N], ["ns a run", N]], ran.map((p) => [p.program, p.runs.toLocaleString(), p.ns_per_run.toLocaleString()]))
+        : [h("p", { class: "soft" }, "The kernel counts their runs while kernel.bpf_stats_enabled is 1."), h("p", { class: "mono", id: "programs" }, now.programs.map((p) => p.program).join(" "))])];
+  }
+
+  // By name, never their values.
+  function credentials(list) {
+    if (!list?.length) return null;
+    return h("div", { class: "card" }, h("b", null, "Credentials"), rows("credentials", [["name"], ["state"], ["for"], ["uses", N], ["last used"]], list.map((c) => [c.name, h("span", { class: "chip " + ({ ready: "good", missing: "bad" }[c.state] ?? "warn"), title: c.problem ?? "" }, c.state), c.for.join(", "), c.uses, c.used ? ago(c.used) : "not yet"])));
   }
 
   async function load() {
     try {
-      const [health, policy, measured] = await Promise.all([call("GET", "/v1/health"), call("GET", "/v1/policy").catch(() => null), measures ? text("/v1/metrics").then(metrics).catch(() => { measures = false; return []; }) : []]);
+      const [health, policy, now, secrets] = await Promise.all([call("GET", "/v1/health"), ...["/v1/policy", "/v1/node", "/v1/credentials"].map((path) => call("GET", path).catch(() => null))]);
       if (gone) return;
       const top = page.scrollTop;
       const both = {};
@@ -66,7 +63,7 @@ export function node(app, box) {
           h("div", { class: "card" }, h("b", null, "Directories"), h("dl", null, ["run_dir", "state_dir", "data_dir", "pins", "cgroup"].filter((k) => health[k]).map((k) => [h("dt", null, k), h("dd", { class: "mono" }, health[k])]))),
           health.deciders?.length ? h("div", { class: "card" }, h("b", null, "Deciders"), h("table", null, h("tbody", null, health.deciders.map((d) => h("tr", null, h("td", null, d.name ?? d.decider), h("td", null, d.state), h("td", { class: "soft" }, Object.entries(d).filter(([, v]) => typeof v === "number").map(([k, v]) => `${k} ${v}`).join(", "))))))) : null,
           health.helper_errors?.length ? h("div", { class: "card" }, h("b", null, "Errors of BPF helpers"), h("pre", null, JSON.stringify(health.helper_errors, null, 1))) : null,
-          programs(measured),
+          machine(now), credentials(secrets?.credentials),
           h("div", { class: "card wide" }, h("div", { class: "title" }, h("b", null, "What this kernel can promise"), missing ? h("span", { class: "chip warn" }, `${missing} missing`) : h("span", { class: "chip good" }, "complete")),
             h("table", { id: "doctor" }, h("tbody", null, health.features.map((f) => h("tr", null, h("td", null, h("span", { class: "chip " + (f.present ? "good" : "warn") }, f.present ? "yes" : "no")), h("td", null, h("b", null, f.feature)), h("td", { class: "soft" }, f.means))))))));
       page.scrollTop = top;

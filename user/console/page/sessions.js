@@ -4,15 +4,16 @@ import { call, lines, text } from "./api.js";
 import { confirmed, fill, h, toast } from "./dom.js";
 import { detail } from "./detail.js";
 import { LANES, stairs, timeline } from "./timeline.js";
-import { ago, bytes, LEVELS, moment, plural } from "./words.js";
+import { ago, bytes, duration, LEVELS, moment, plural } from "./words.js";
 
 const pathOf = (session) => "/v1/sessions/" + session.split("/").map(encodeURIComponent).join("/");
+const USAGE_MS = 5000;
 const MODES = { FULL: "reaches the network", PROXIED: "what the policy allows", NONE: "nothing but itself" };
 
 export function sessions(app, box, chosen) {
-  let all = [], find = "", span = 0, timer = null, gone = false;
+  let all = [], runs = [], find = "", span = 0, timer = null, gone = false;
   const search = h("input", { type: "search", placeholder: "Find a session", "aria-label": "Find a session" });
-  const items = h("div", { id: "session-list" });
+  const items = h("div", { id: "session-list" }), used = h("div", { id: "sandboxes" });
   const page = h("div", { class: "scroll", id: "session-page" });
   const side = h("aside", { class: "detail", "aria-label": "Detail", hidden: true });
   box.append(h("div", { class: "split" }, h("div", { class: "list" }, h("div", { class: "find" }, search), items), page, side));
@@ -37,10 +38,12 @@ export function sessions(app, box, chosen) {
   async function show() {
     if (!chosen) return fill(page, h("p", { class: "empty" }, "There is no session yet: netpawl run --session alice/demo -- COMMAND makes one."));
     const name = chosen;
-    const [session, events, notices] = await Promise.all([
+    const [session, events, notices, { runs: own }] = await Promise.all([
       call("GET", pathOf(name)), text(`/v1/events?limit=1000&session=${encodeURIComponent(name)}`).then(lines),
-      call("GET", pathOf(name) + "/notices?after=0").catch(() => ({ notices: [] }))]);
+      call("GET", pathOf(name) + "/notices?after=0").catch(() => ({ notices: [] })),
+      call("GET", `/v1/runs?session=${encodeURIComponent(name)}`).catch(() => ({ runs: [] }))]);
     if (gone || name !== chosen) return;
+    runs = own;
     draw(session, events.filter((e) => typeof e.seq === "number"), notices.notices ?? []);
   }
 
@@ -89,8 +92,9 @@ export function sessions(app, box, chosen) {
 
   function boxes(session) {
     if (!session.sandboxes.length) return h("p", { class: "soft" }, "None.");
-    return h("table", null, h("thead", null, h("tr", null, ["sandbox", "mode", "age", "active"].map((t) => h("th", null, t)), ["requests", "lookups", "refused", "out", "in"].map((t) => h("th", { class: "n" }, t)), h("th"))),
+    return h("table", null, h("thead", null, h("tr", null, ["sandbox", "mode", "age", "active"].map((t) => h("th", null, t)), ["CPU", "memory", "processes", "runs", "requests", "lookups", "refused", "out", "in"].map((t) => h("th", { class: "n" }, t)), h("th"))),
       h("tbody", null, session.sandboxes.map((s) => h("tr", null, h("td", { class: "mono" }, s.sandbox, s.adopted ? " (adopted)" : s.kept ? " (kept)" : ""), h("td", null, s.mode), h("td", null, ago(s.created)), h("td", null, s.active ? ago(s.active) : ""),
+        h("td", { class: "n" }, s.usage ? duration(s.usage.cpu_us) || "0" : ""), h("td", { class: "n" }, s.usage?.memory ? bytes(s.usage.memory) : ""), h("td", { class: "n" }, s.usage?.processes ?? ""), h("td", { class: "n" }, runs.filter((r) => r.sandbox === s.sandbox).length || ""),
         h("td", { class: "n" }, s.requests), h("td", { class: "n" }, s.queries), h("td", { class: "n" }, s.denied), h("td", { class: "n" }, bytes(s.bytes_out)), h("td", { class: "n" }, bytes(s.bytes_in)),
         h("td", { class: "n" }, app.info.read_only ? null : h("button", { type: "button", class: "pill", "aria-label": "Remove " + s.sandbox, onclick: () => remove(s.sandbox) }, "Remove"))))));
   }
@@ -104,7 +108,8 @@ export function sessions(app, box, chosen) {
         timeline(session, events, { span, pick: (row) => { side.hidden = false; detail(app, side, row, { close: () => { side.hidden = true; }, filter: () => { location.hash = "#traffic"; } }); } }),
         h("div", { class: "legend" }, h("span", null, h("i", { style: { background: "var(--rise)" } }), "level"), LANES.map(([, name, colour]) => h("span", null, h("i", { style: { background: colour } }), name)), events.length >= 1000 ? h("span", null, "the newest 1,000 events") : null)),
       h("div", { class: "grid", style: { "margin-top": "14px" } },
-        h("div", { class: "card wide" }, h("b", null, "Sandboxes"), boxes(session)),
+        h("div", { class: "card wide" }, h("b", null, "Sandboxes"), fill(used, boxes(session))),
+        h("div", { class: "card wide" }, h("b", null, "Runs"), runs.length ? h("table", { id: "runs" }, h("tbody", null, runs.slice(0, 20).map((r) => h("tr", null, h("td", { class: "n" }, r.run), h("td", null, h("span", { class: "chip " + ({ completed: "good", failed: "bad", rejected: "bad", pending: "pending" }[r.state] ?? "") }, r.state)), h("td", { class: "mono" }, r.command.join(" ").slice(0, 300)), h("td", { class: "soft" }, r.class ?? ""), h("td", { class: "soft" }, r.started ? ago(r.started) : ago(r.created)), h("td", { class: "mono soft" }, r.sandbox ?? ""))))) : h("p", { class: "soft" }, "None.")),
         h("div", { class: "card" }, h("b", null, "Datasets"), session.datasets.length ? h("table", null, h("tbody", null, session.datasets.map((d) => h("tr", null, h("td", null, d.name), h("td", null, h("span", { class: "chip " + d.level }, d.level)), h("td", { class: "soft" }, moment(d.added), d.reason ? " · " + d.reason : ""))))) : h("p", { class: "soft" }, "None has come in.")),
         h("div", { class: "card" }, h("b", null, "Notices, as the agent reads them"), notices.length ? notices.slice(-5).reverse().map((n) => h("div", null, h("p", { class: "soft" }, moment(n.time)), h("pre", null, n.text))) : h("p", { class: "soft" }, "None."))));
     page.scrollTop = top;
@@ -115,7 +120,12 @@ export function sessions(app, box, chosen) {
     if (!what.events?.some((e) => e.session === chosen || e.reason === "session_created" || e.reason === "raised") || timer) return;
     timer = setTimeout(() => { timer = null; if (!document.querySelector("dialog.confirm")) load(); }, 1500);
   }
+  // What sandboxes use changes without an event. Nothing else is drawn anew: somebody may be reading it.
+  const ticking = setInterval(async () => {
+    const name = chosen, now = name && !document.hidden && !used.contains(document.activeElement) ? await call("GET", pathOf(name)).catch(() => null) : null;
+    if (now && !gone && name === chosen && used.isConnected) fill(used, boxes(now));
+  }, USAGE_MS);
   app.listeners.add(changed);
   load();
-  return { leave() { gone = true; clearTimeout(timer); app.listeners.delete(changed); }, show(name) { chosen = name || chosen; side.hidden = true; list(); show().catch((e) => toast(e.message, true)); } };
+  return { leave() { gone = true; clearTimeout(timer); clearInterval(ticking); app.listeners.delete(changed); }, show(name) { chosen = name || chosen; side.hidden = true; list(); show().catch((e) => toast(e.message, true)); } };
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Live traffic: requests, connections, refusals of sockets and lookups, rises, as they happen.
-import { clean, h, kept } from "./dom.js";
+import { clean, h, kept, toast } from "./dom.js";
 import { parseFilter, toggleTerm } from "./filter.js";
 import { moveToEnd } from "./rows.js";
 import { Table } from "./table.js";
-import { bytes, clock, duration } from "./words.js";
+import { bytes, clock, duration, plural } from "./words.js";
 import { detail } from "./detail.js";
+import { download, harOf } from "./har.js";
 
 const QUICK = [["refused", "verdict:refused"], ["allowed", "verdict:allowed"], ["requests", "kind:request"], ["DNS", "kind:dns"],
   ["sockets", "kind:socket"], ["rises", "kind:rise"]];
@@ -63,6 +64,17 @@ export function traffic(app, box) {
     older.disabled = true;
     older.disabled = !(await app.feed.older().catch(() => true));
   } }, "Load older");
+
+  const har = h("button", { type: "button", class: "pill", id: "har", title: "What the filter shows, as an HTTP archive", onclick: async () => {
+    har.disabled = true;
+    try {
+      const { blob, entries } = await harOf({ first: app.feed.oldest, last: app.feed.last, match, version: app.info.version, progress: (part) => { har.textContent = `HAR ${Math.round(part * 100)} %`; } });
+      download(blob, `netpawl-${new Date().toISOString().slice(0, 19).replaceAll(":", "")}.har`);
+      toast(`${plural(entries, "request")} in the archive`);
+    } catch (e) { toast(e.message, true); }
+    har.textContent = "HAR";
+    har.disabled = false;
+  } }, "HAR");
 
   const table = new Table(rowsBox, { height: 30, draw, label: "Events, the newest first", pick: (row) => row.type !== "gap" && show(row) });
 
@@ -140,7 +152,7 @@ export function traffic(app, box) {
   document.addEventListener("keydown", keys);
   app.listeners.add(changed);
   box.append(
-    h("div", { class: "bar" }, input, h("div", { class: "quick", role: "group", "aria-label": "Quick filters" }, quick, llm), pauseButton, older, problem),
+    h("div", { class: "bar" }, input, h("div", { class: "quick", role: "group", "aria-label": "Quick filters" }, quick, llm), pauseButton, older, har, problem),
     counters,
     h("div", { class: "split" }, h("div", { class: "left" },
       h("div", { class: "head", "aria-hidden": "true" }, COLUMNS.map((name) => h("span", { class: NUMBERS.has(name) ? "n" : "" }, name))), empty, rowsBox), side));

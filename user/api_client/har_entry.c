@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/har_entry.h"
+#include "api_client/har_entry.h"
 
 #include <inttypes.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An event as an entry of an HTTP archive (HAR 1.2). Pure: an event in, JSON out. */
-#ifndef NP_CLI_HAR_ENTRY_H
-#define NP_CLI_HAR_ENTRY_H
+#ifndef NP_API_CLIENT_HAR_ENTRY_H
+#define NP_API_CLIENT_HAR_ENTRY_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/har_entry.c"
+#include "api_client/har_entry.c"
 
 static struct buf out = { .max = 1 << 20 };
 static json_t *entry;
