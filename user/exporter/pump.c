@@ -227,7 +227,7 @@ static int pump_begin(struct pump *pump, int cursor_fd)
 	cleanup(client_answer_free) struct client_answer answer = { 0 };
 	int r = cursor_open(&pump->cursor, cursor_fd);
 	uint64_t known = UINT64_MAX;
-	struct page page;
+	struct page page = { 0 };
 
 	if (r == -EPROTO) {
 		log_warning("%s: the place in the record is damaged: all of the record is sent", pump->receiver->name);

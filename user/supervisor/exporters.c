@@ -146,7 +146,7 @@ static int exporter_spawn(struct exporter *e)
 	char uid[16], where[128], path[1024];
 	const char *argv[] = { all->exe, uid, all->root, kind_names[e->kind], where, path, NULL };
 	_close_ int cursor = e->kind == KIND_METRICS ? open("/dev/null", O_RDWR | O_CLOEXEC) : cursor_file(e);
-	int pair[2], r = cursor < 0 ? cursor : target_write(e, where, path);
+	int pair[2] = { -1, -1 }, r = cursor < 0 ? cursor : target_write(e, where, path);
 
 	if (r == 0)
 		r = spawn_pair(pair);
