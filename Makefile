@@ -11,7 +11,7 @@
 # make test-browser-soak  the page under 50 events a second for ten minutes, and with a history of 100,000
 # make test-clients  curl, wget, Python, Node, Go, Java, git, npm, apt and others through the inspector
 # make test-monitoring  metrics and alert rules by Debian's promtool, HAR by its schema
-# make test-upgrade  from the last build of ABI version 4, made from the git history, to this one, under traffic
+# make test-upgrade  from the last build of ABI version 4, made from the git history, to this one, and from this one to the next, under traffic
 # make bench      measure, print ratios, write JSON into build/bench/
 # make vm         run the gate on Debian's 6.1 and 6.12 kernels, emulated: KERNELS="6.1 6.12 6.12-nolsm"
 # make differential  DIFF_POLICIES (1000) random policies against a real sandbox, the manual and explain; DIFF_SEED repeats one
@@ -392,12 +392,17 @@ $(OLD_BUILD)/build/netpawld:
 	$(Q)rm -rf $(OLD_BUILD) && mkdir -p $(OLD_BUILD)
 	$(Q)git archive $(OLD_COMMIT) | tar -x -C $(OLD_BUILD)
 	$(Q)env -u MAKEFLAGS -u MAKELEVEL $(MAKE) --no-print-directory -C $(OLD_BUILD) -j$(shell nproc) BUILD=build all
+# These sources as a build of the next ABI version, for sandboxes that older ones do not know.
+NEXT_BUILD = build/next
 test-upgrade: deps
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all $(BUILD)/test/netpawld
+	$(Q)$(PYTHON) tests/upgrade/next_build.py $(NEXT_BUILD)
+	$(Q)env -u MAKEFLAGS -u MAKELEVEL $(MAKE) --no-print-directory -C $(NEXT_BUILD) -j$(shell nproc) BUILD=build all
 	$(Q)if ! git cat-file -e $(OLD_COMMIT) 2>/dev/null; then \
 		echo "skipped: the history of this repository does not have $(OLD_COMMIT), so there is nothing to upgrade from"; \
 	else $(MAKE) --no-print-directory $(OLD_BUILD)/build/netpawld && \
-		NETPAWL_BUILD=$(abspath $(BUILD)) NETPAWL_OLD_BUILD=$(abspath $(OLD_BUILD)/build) $(PYTEST) $(T) tests/upgrade; fi
+		NETPAWL_BUILD=$(abspath $(BUILD)) NETPAWL_OLD_BUILD=$(abspath $(OLD_BUILD)/build) \
+		NETPAWL_NEXT_BUILD=$(abspath $(NEXT_BUILD)/build) $(PYTEST) $(T) tests/upgrade; fi
 
 # Some hundreds of attempts with a seed that stays are in make test; this takes another one each time, and prints it.
 DIFF_POLICIES = 1000

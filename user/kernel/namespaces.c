@@ -19,10 +19,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/fs.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "flow.h"
 #include "kernel/internal.h"
 #include "kernel/sock_diag.h"
@@ -298,14 +300,20 @@ static void home_recover(struct kernel *kernel, uint64_t cgroup_id, const struct
 		return;
 	if (r == -ENOENT)
 		bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.np_homes), &cgroup_id);
+	if (r < 0 && r != -ENOENT)
+		log_error("the cgroup %llu of a sandbox with a network of its own: %s", (unsigned long long)cgroup_id,
+			  strerror(-r));
 	if (r < 0)
 		return;
 	if (ns)
 		search.fd = fcntl(ns->pub.fd, F_DUPFD_CLOEXEC, 0);
 	else
 		cgroup_each_process(&cg, process_look, &search);
-	if (search.fd >= 0)
-		kernel_netns_add(kernel, cgroup_id, search.fd, value->bound, &ignored);
+	r = search.fd < 0 ? 0 : kernel_netns_add(kernel, cgroup_id, search.fd, value->bound, &ignored);
+	if (r < 0) /* of an adopted one it is tried again: adopted_look() */
+		log_error("%s: nobody listens in its network namespace or sees its devices, what the inspector must "
+			  "see is refused: %s",
+			  cg.path, strerror(-r));
 }
 
 /* All keys of a map first: entries go on the way. NULL with *ret_n 0: there is none, or no memory. */
