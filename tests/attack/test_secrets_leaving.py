@@ -143,6 +143,27 @@ def test_in_a_coded_body(net, coding, tmp_path):
     both(net, make)
 
 
+def coded(net, text):
+    path = net.world.dir / "coded"
+    path.write_bytes(gzip.compress(text))
+    path.chmod(0o644)
+    return "--data-binary", f"@{path}", "https://origin.test/"
+
+
+def test_with_two_lines_of_codings(net):
+    """The second counts as well."""
+    both(net, lambda v: ("-H", "content-encoding: identity", "-H", "content-encoding: gzip", *coded(net, b"it is " + v.encode())))
+
+
+def test_a_placeholder_in_a_coded_body(net):
+    """It is worth nothing there, and is found all the same."""
+    status, got = net.api.ask("GET", f"/v1/sessions/{net.session}/placeholders")
+    word = {p["name"]: p["placeholder"] for p in got["placeholders"]}["github"].encode()
+    done = net.curl("-H", "content-encoding: gzip", *coded(net, b"x" * 70000 + word + b"y"))
+    assert json.loads(done.stdout)["reason"] == "credential_elsewhere" and "compressed" in done.stdout
+    assert leaves(net, "-H", "content-encoding: gzip", *coded(net, b"x" * 70000 + word[:-1] + b"y"))[0]  # the control
+
+
 SPLIT = r"""
 import socket, ssl, sys
 value, where = sys.argv[1].encode(), sys.argv[2]

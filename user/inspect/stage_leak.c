@@ -24,7 +24,8 @@
 /* Of a body that comes coded. */
 struct leak {
 	struct decoder *decoder;
-	struct buf plain; /* what was decoded of it, and may be the beginning of a secret */
+	struct buf plain; /* what was decoded of it, and may be the beginning of a secret, or of a placeholder */
+	const struct placeholder *placeholder; /* that was found in it */
 };
 
 static bool word_redacted(void *ctx, uint32_t secret, struct scrub_word *ret)
@@ -52,6 +53,19 @@ static enum stage_result leak_fail(struct exchange *ex, int error)
 	exchange_stop(ex, error == -EIO ? NP_R_BAD_HTTP : NP_R_INTERNAL, NULL,
 		      error == -EIO ? "its body is not what its content-encoding says"
 				    : "it could not be searched for secrets");
+	return STAGE_OVER;
+}
+
+/* No placeholder becomes a value in there: whoever put it there meant it for somebody else, or could not know. */
+static enum stage_result placeholder_refuse(struct exchange *ex)
+{
+	const struct credential *credential =
+		&ex->client->worker->policy->credentials[ex->leak->placeholder->credential];
+	char words[NP_NAME_MAX + 80];
+
+	snprintf(ex->report.credential, sizeof(ex->report.credential), "%s", credential->name);
+	snprintf(words, sizeof(words), "the credential %s: it stands in a body that is compressed", credential->name);
+	exchange_stop(ex, NP_R_CREDENTIAL_ELSEWHERE, NULL, words);
 	return STAGE_OVER;
 }
 
@@ -92,6 +106,8 @@ static enum stage_result leak_judge(struct exchange *ex, const struct secret_set
 
 	if (found == -1)
 		return STAGE_NEXT;
+	if (found == -EACCES)
+		return placeholder_refuse(ex);
 	if (found < -1)
 		return leak_fail(ex, found);
 	name = leak_report(ex->client, set, found);
@@ -102,12 +118,28 @@ static enum stage_result leak_judge(struct exchange *ex, const struct secret_set
 	return STAGE_OVER;
 }
 
+/* The list of its codings, which may stand in several lines. */
+static void codings_join(const struct fields *fields, struct buf *out)
+{
+	for (uint32_t i = 0; i < fields->n; i++) {
+		if (strcmp(fields->items[i].name, "content-encoding") != 0)
+			continue;
+		buf_puts(out, out->len ? ", " : "");
+		buf_append(out, fields->items[i].value, fields->items[i].value_len);
+	}
+}
+
 /* A coding that is not known is not looked into: what is in there is as hidden as if it were encrypted. */
 static int leak_begin(struct exchange *ex)
 {
-	const struct field *coding = fields_find(&ex->head.fields, "content-encoding");
+	_buf_ struct buf codings = BUF_INIT(2 * NP_HEAD_BYTES);
 	struct decoder *decoder = NULL;
-	int r = coding ? decoder_new(coding->value, coding->value_len, &decoder) : 0;
+	int r;
+
+	codings_join(&ex->head.fields, &codings);
+	if (buf_error(&codings))
+		return -ENOMEM;
+	r = codings.len ? decoder_new(codings.data, codings.len, &decoder) : 0;
 
 	if (r == -ENOMEM || (decoder && !(ex->leak = calloc(1, sizeof(*ex->leak))))) {
 		decoder_free(decoder);
@@ -140,13 +172,15 @@ static enum stage_result on_start(struct exchange *ex)
 }
 
 /* What was coded goes on once what it stands for has been looked at: whoever has all but the last piece has no whole secret. */
-static int look_into(struct leak *leak, struct scrubber *scrubber, const struct piece *piece)
+static int look_into(struct exchange *ex, struct scrubber *scrubber, const struct piece *piece)
 {
+	const struct placeholder_set *set = session_placeholders(ex->client->worker, ex->client->sandbox->session);
+	struct leak *leak = ex->leak;
 	enum decoded decoded = DECODED_MORE;
 	size_t at = 0;
 
 	while (decoded == DECODED_MORE) {
-		size_t used;
+		size_t used, place;
 		int found;
 
 		decoded = decoder_read(leak->decoder, piece->data + at, piece->len - at, piece->end, DECODE_BYTES,
@@ -158,7 +192,10 @@ static int look_into(struct leak *leak, struct scrubber *scrubber, const struct 
 				   &used);
 		if (found != -1)
 			return found;
-		buf_drop(&leak->plain, used);
+		leak->placeholder = set ? placeholder_set_find(set, leak->plain.data, leak->plain.len, &place) : NULL;
+		if (leak->placeholder)
+			return -EACCES;
+		buf_drop(&leak->plain, used - (set ? placeholder_set_pending(set, leak->plain.data, used) : 0));
 	}
 	return -1;
 }
@@ -175,7 +212,7 @@ static enum stage_result on_request_body(struct exchange *ex, struct piece *piec
 		return STAGE_NEXT;
 	scrubber = secret_scrubber(ex->client->worker, set);
 	if (ex->leak)
-		found = look_into(ex->leak, scrubber, piece);
+		found = look_into(ex, scrubber, piece);
 	else
 		found = scrub_look(scrubber, piece->data, piece->len, piece->end, &piece->used);
 	if (found == -1 && piece->trailers)
