@@ -112,8 +112,10 @@ static int directory_of(const char *policy, const char *name, const char **ret_n
 	int r;
 
 	*ret_name = slash ? slash + 1 : name;
-	if (top < 0 || !slash)
-		return top < 0 ? top : take_fd(top);
+	if (top < 0)
+		return top;
+	if (!slash)
+		return take_fd(top);
 	r = fs_path(below, "%.*s", (int)(slash - name), name);
 	return r < 0 ? r : fs_open_unlinked(top, below, O_RDONLY | O_DIRECTORY);
 }
