@@ -108,3 +108,11 @@ def test_the_host_is_not_met_from_its_own_network(kinds, reader):
         assert status == 0 and got["answers"] == [], (name, got)
         assert got["names"] == (TEXT if heard else "") and got["tcp"] == heard, (name, got)
     assert not outside.call("records", since=since, mark=mark)["records"]
+    # The control: in no sandbox, the same look meets the host by each of its addresses.
+    stranger = kinds.world.agent(kinds.world.host)
+    try:
+        status, got = stranger.payload("channels", "meet", **args)
+        assert status == 0 and {"127.0.0.1", "::1", HOST4, HOST6} <= set(got["answers"]) and got["names"] == TEXT, got
+        assert base.eventually(lambda: outside.call("records", since=since, mark=mark)["records"], 5)
+    finally:
+        kinds.world.drop(stranger)
