@@ -283,6 +283,8 @@ $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(wildcard tests/fuzz/*.h) $(BUILD)/libnet
 	$(Q)$(CLANG) $(CPPFLAGS) -I/usr/share/include/llhttp -iquote bpf -std=gnu11 -O1 -g -Wall -Werror -Wno-unused-function \
 		-fsanitize=fuzzer,address,undefined -o $@ $< $(filter %.a,$^) $(DAEMON_LIBS) $(INSPECT_LIBS)
 
+$(BUILD)/tests/fuzz/fuzz_ask_screen: $(BUILD)/libnetpawl.a # question_write()
+
 # A whole worker: what it is made of has to tell the fuzzer where it went, too.
 FUZZ_CFLAGS = -std=gnu11 -O1 -g -Wall -Werror -fno-sanitize-recover=undefined -Wno-unknown-warning-option
 FUZZ_OBJS = $(patsubst $(BUILD)/obj/%,$(BUILD)/fuzz/obj/%,$(filter-out %/inspect/main.o,$(INSPECT_OBJS)))

@@ -55,3 +55,31 @@ def test_socket_addresses_and_http2_codes():
     """Both families in one union, and its conversions: base/sockaddr.h. Codes of HTTP/2: the enum of http/h2.h."""
     assert [path for path, text in sources() if re.search(r"struct sockaddr_in6 v6;", text)] == ["user/base/sockaddr.h"]
     assert [path for path, text in sources() if re.search(r"h2_reset\([^;]*,\s*\d", text)] == []
+
+
+PROTOTYPE = re.compile(r"^(?!typedef)[a-z][\w \t*]*?[ *](\w+)\([^;{}#]*\)[^;{}()#]*(?:\(\([^;]*\)\))?;", re.M)
+
+
+def called_nowhere_else(files):
+    """Functions that a header declares and at most one .c file knows: the one that has them."""
+    texts = {path: re.sub(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"', "", text, flags=re.S) for path, text in files}
+    known = {}
+    for path, text in texts.items():
+        if path.endswith(".c"):
+            for word in set(re.findall(r"\w+", text)):
+                known[word] = known.get(word, 0) + 1
+    in_headers = " ".join(text for path, text in texts.items() if path.endswith(".h"))
+    return {name for path, text in texts.items() if path.endswith(".h") for name in PROTOTYPE.findall(text)
+            if known.get(name, 0) < 2 and len(re.findall(rf"\b{name}\b", in_headers)) == 1}
+
+
+def test_what_a_header_declares_is_called_elsewhere():
+    """What only its own file calls is static there, and what nobody calls is deleted. Tests may try a step by itself."""
+    tests = {word for path in (ROOT / "tests").rglob("*.[ch]") for word in re.findall(r"\w+", path.read_text())}
+    assert called_nowhere_else(sources()) - tests == set()
+
+
+def test_a_declaration_for_nobody_is_seen():
+    header = "int dead(void);\nvoid alive(const char *text, ...)\n\t__attribute__((format(printf, 1, 2)));\n"
+    one, two = ("user/a.c", "int dead(void)\n{\n\talive();\n}\n"), ("user/b.c", "void alive(void)\n{\n}\n")
+    assert called_nowhere_else([("user/a.h", header), one, two]) == {"dead"}

@@ -124,7 +124,7 @@ int api_body(const char *subject, json_t *body, json_t **ret)
 }
 
 /* The daemon knows what a name may be made of; here it only has to be two words, to fit into a path. */
-bool api_session_form(const char *session)
+static bool session_form(const char *session)
 {
 	const char *slash = strchr(session, '/');
 
@@ -133,9 +133,8 @@ bool api_session_form(const char *session)
 
 int session_check(const char *command, const char *session)
 {
-	return api_session_form(session)
-		       ? CLI_OK
-		       : usage_error(command, "a session is written USER/SESSION, and not '%s'", session);
+	return session_form(session) ? CLI_OK
+				     : usage_error(command, "a session is written USER/SESSION, and not '%s'", session);
 }
 
 int level_check(const char *command, const char *level)
@@ -154,7 +153,7 @@ char *api_session_path(const char *session, const char *suffix)
 	struct buf path = BUF_INIT(PATH_BYTES);
 	char *text;
 
-	if (!api_session_form(session)) {
+	if (!session_form(session)) {
 		error_print(session, NP_R_BAD_NAME, "a session is written USER/SESSION");
 		return NULL;
 	}

@@ -29,8 +29,6 @@ int api_unreachable(const char *socket, const char *subject, int error);
 /* Tells what the daemon's error object says. Returns the exit code. */
 int api_refused(const char *subject, int status, const char *text);
 
-/* Is it written USER/SESSION? */
-bool api_session_form(const char *session);
 /* CLI_OK when it is written USER/SESSION; else wrong usage. Whether the names are allowed is the daemon's to say. */
 int session_check(const char *command, const char *session);
 /* CLI_OK when it is the word of a level; else wrong usage. */

@@ -23,17 +23,9 @@ void output_text(struct buf *out, const char *text, size_t len)
 	}
 }
 
-void output_clean(FILE *to, const char *text)
-{
-	cleanup(buf_free) struct buf out = BUF_INIT(OUTPUT_TEXT_MAX);
-
-	output_text(&out, text, strlen(text));
-	if (out.len)
-		fwrite(out.data, 1, out.len, to);
-}
-
 void output_clean_line(FILE *to, const char *fmt, ...)
 {
+	cleanup(buf_free) struct buf out = BUF_INIT(OUTPUT_TEXT_MAX);
 	_free_ char *text = NULL;
 	va_list ap;
 
@@ -42,7 +34,9 @@ void output_clean_line(FILE *to, const char *fmt, ...)
 		text = NULL;
 	va_end(ap);
 	if (text)
-		output_clean(to, text);
+		output_text(&out, text, strlen(text));
+	if (out.len)
+		fwrite(out.data, 1, out.len, to);
 	fputc('\n', to);
 }
 

@@ -26,7 +26,6 @@ enum cli_exit {
 #define OUTPUT_TEXT_MAX (1u << 20) /* one line or cell; the daemon's answers are bounded before */
 
 void output_text(struct buf *out, const char *text, size_t len);
-void output_clean(FILE *to, const char *text);
 /* One line, cleaned, with its newline. */
 void output_clean_line(FILE *to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Flushes standard output. The exit code as given, or CLI_REFUSED when it could not be written. */

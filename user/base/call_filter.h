@@ -7,8 +7,10 @@
 #include <seccomp.h>
 #include <stddef.h>
 
+#include "base/cleanup.h"
+
 #ifdef __SANITIZE_ADDRESS__
-/* The search for leaks at the end needs ptrace(), which such a filter does not give. */
+/* The search for leaks at the end needs ptrace(), which no filter gives. */
 int __lsan_is_turned_off(void);
 __attribute__((weak)) int __lsan_is_turned_off(void)
 {
@@ -16,11 +18,25 @@ __attribute__((weak)) int __lsan_is_turned_off(void)
 }
 #endif
 
-/* These, and memory that is not executable. All others fail with EPERM. 0, or an error; *ret is for call_filter_load() in either case. */
+/* These, what everybody needs who waits for bytes on descriptors that are open, and memory that is not executable. All others fail
+ * with EPERM rather than death: libraries look for files that are not there in any case. 0, or an error; *ret is for
+ * call_filter_load() in either case. */
 static inline int call_filter_make(const int *calls, size_t n, scmp_filter_ctx *ret)
 {
+	/* clang-format off */
+	static const int everybodys[] = {
+		SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(recvfrom), SCMP_SYS(sendto), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg),
+		SCMP_SYS(close), SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(clock_gettime), SCMP_SYS(futex),
+		SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise),
+		SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction),
+		SCMP_SYS(sigaltstack), SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(tgkill), SCMP_SYS(restart_syscall),
+		SCMP_SYS(sched_yield),
+	};
+	/* clang-format on */
 	int r = (*ret = seccomp_init(SCMP_ACT_ERRNO(EPERM))) ? 0 : -ENOMEM;
 
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(everybodys); i++)
+		r = seccomp_rule_add(*ret, SCMP_ACT_ALLOW, everybodys[i], 0);
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = seccomp_rule_add(*ret, SCMP_ACT_ALLOW, calls[i], 0);
 	if (r == 0)

@@ -13,7 +13,8 @@
 #include "vocab/limits.h"
 #include "vocab/words.h"
 
-void url_host(const char *url, char *ret, size_t size)
+/* The host of a URL, of "host:port" or of "[address]:port". */
+static void url_host(const char *url, char *ret, size_t size)
 {
 	const char *begin = strstr(url, "://"), *end;
 

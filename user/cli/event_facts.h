@@ -16,9 +16,6 @@ struct event_facts {
 };
 void event_facts_read(const json_t *event, struct event_facts *ret);
 
-/* The host of a URL, of "host:port" or of "[address]:port". */
-void url_host(const char *url, char *ret, size_t size);
-
 /* CLI_OK and the filter (text NULL: one that everything passes), or the exit code. */
 int filter_read(const char *command, const char *text, struct event_filter *ret);
 

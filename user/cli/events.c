@@ -51,7 +51,7 @@ static void target_append(struct buf *out, const json_t *event)
 {
 	const char *address = member_text(event, "address");
 	const json_t *protocol = json_object_get(event, "protocol"), *port = json_object_get(event, "port");
-	_free_ char *word = protocol ? scalar_text(protocol) : NULL;
+	_free_ char *word = scalar_text(protocol);
 	bool v6 = address && strchr(address, ':') && *address != '/' && *address != '@';
 
 	if (!address && !word)
@@ -68,7 +68,7 @@ static void target_append(struct buf *out, const json_t *event)
 static void named_append(struct buf *out, const json_t *event, const char *name)
 {
 	const json_t *value = json_object_get(event, name);
-	_free_ char *text = value ? scalar_text(value) : NULL;
+	_free_ char *text = scalar_text(value);
 
 	if (text)
 		buf_printf(out, " %s=%s", name, text);

@@ -116,7 +116,7 @@ void table_members(struct table *table, const json_t *object, const char *const 
 {
 	for (size_t i = 0; i < n; i++) {
 		const json_t *value = json_object_get(object, names[i]);
-		_free_ char *text = value && !json_is_null(value) ? scalar_text(value) : NULL;
+		_free_ char *text = json_is_null(value) ? NULL : scalar_text(value);
 
 		if (text)
 			table_row(table, (const char *const[TABLE_COLUMNS_MAX]){ names[i], text });
@@ -125,6 +125,8 @@ void table_members(struct table *table, const json_t *object, const char *const 
 
 char *scalar_text(const json_t *value)
 {
+	if (!value)
+		return NULL;
 	switch (json_typeof(value)) {
 	case JSON_STRING:
 		return strdup(json_string_value(value));

@@ -26,7 +26,7 @@ void table_members(struct table *table, const json_t *object, const char *const 
  * text nor number is shown as JSON. */
 void rows_print(const json_t *list, const char *const (*columns)[2], size_t n, bool heading);
 
-/* Any scalar in words, in memory that is the caller's; NULL for objects and arrays. */
+/* Any scalar in words, in memory that is the caller's; NULL for objects, arrays and NULL. */
 char *scalar_text(const json_t *value);
 
 /* Prints json, which it takes over; NULL: memory ran out. The exit code as given, or CLI_REFUSED. */

@@ -16,19 +16,12 @@ static int filter_load(void)
 {
 	/* clang-format off */
 	static const int calls[] = {
-		SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(readv), SCMP_SYS(writev), SCMP_SYS(close), SCMP_SYS(unlink),
-		SCMP_SYS(lstat), SCMP_SYS(newfstatat), SCMP_SYS(fstat),
-		SCMP_SYS(accept4), SCMP_SYS(connect), SCMP_SYS(shutdown), SCMP_SYS(setsockopt), SCMP_SYS(getsockopt),
-		SCMP_SYS(getsockname), SCMP_SYS(getpeername),
-		SCMP_SYS(recvfrom), SCMP_SYS(sendto), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(fcntl),
-		SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday), SCMP_SYS(getrandom),
-		SCMP_SYS(clock_nanosleep), SCMP_SYS(eventfd2), SCMP_SYS(pipe2),
-		SCMP_SYS(futex), SCMP_SYS(clone), SCMP_SYS(clone3), SCMP_SYS(set_robust_list), SCMP_SYS(rseq),
-		SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise),
-		SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigprocmask),
-		SCMP_SYS(rt_sigaction), SCMP_SYS(sigaltstack), SCMP_SYS(rt_sigtimedwait), SCMP_SYS(prctl),
-		SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(tgkill), SCMP_SYS(restart_syscall), SCMP_SYS(sched_yield),
-		SCMP_SYS(sched_getaffinity),
+		SCMP_SYS(readv), SCMP_SYS(writev), SCMP_SYS(unlink), SCMP_SYS(lstat), SCMP_SYS(newfstatat),
+		SCMP_SYS(fstat), SCMP_SYS(accept4), SCMP_SYS(connect), SCMP_SYS(shutdown), SCMP_SYS(setsockopt),
+		SCMP_SYS(getsockopt), SCMP_SYS(getsockname), SCMP_SYS(getpeername), SCMP_SYS(fcntl),
+		SCMP_SYS(gettimeofday), SCMP_SYS(getrandom), SCMP_SYS(clock_nanosleep), SCMP_SYS(eventfd2),
+		SCMP_SYS(pipe2), SCMP_SYS(clone), SCMP_SYS(clone3), SCMP_SYS(set_robust_list), SCMP_SYS(rseq),
+		SCMP_SYS(rt_sigtimedwait), SCMP_SYS(prctl), SCMP_SYS(sched_getaffinity),
 	};
 	/* clang-format on */
 	scmp_filter_ctx ctx;

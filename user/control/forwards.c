@@ -9,7 +9,7 @@
 #include "control/json_objects.h"
 #include "control/reply.h"
 
-json_t *forward_object(const struct forward_row *forward)
+static json_t *forward_object(const struct forward_row *forward)
 {
 	return json_pack("{s:I,s:o,s:o,s:I,s:o,s:o,s:o*}", "forward", (json_int_t)forward->id, "session",
 			 json_text(forward->session.text), "sandbox", json_text(forward->sandbox), "port",

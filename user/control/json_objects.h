@@ -30,7 +30,6 @@ json_t *sandboxes_array(struct service *service, const char *session, bool *ret_
 int array_add(json_t *array, json_t *item);
 
 /* forwards.c */
-json_t *forward_object(const struct forward_row *forward);
 json_t *forwards_array(struct service *service, const char *session); /* NULL: out of memory */
 
 #endif

@@ -198,7 +198,8 @@ static bool is_local(unsigned reason)
 	       reason == NP_R_PORT_TAKEN || reason == NP_R_UNIX_WOULD_WAIT;
 }
 
-const char *refusal_hint(const struct refusal *refusal, enum np_mode mode)
+/* What may be done about it in the mode of now: what was refused before NONE is closed by NONE now. */
+static const char *refusal_hint(const struct refusal *refusal, enum np_mode mode)
 {
 	/* Modes never loosen, so it was not the session's. */
 	if (refusal->reason == NP_R_MODE_NONE && mode != NP_NONE)

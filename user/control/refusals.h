@@ -46,8 +46,6 @@ void refusals_read(const char *lines, size_t len, size_t max, struct refusals *r
 /* One of them as an object; NULL when memory ran out. */
 json_t *refusal_object(const struct refusal *refusal, enum np_mode mode);
 
-/* What may be done about it in the mode of now: what was refused before NONE is closed by NONE now. */
-const char *refusal_hint(const struct refusal *refusal, enum np_mode mode);
 /* All of them as lines of text: the list, and the hints. */
 void refusals_text(const struct refusals *refusals, enum np_mode mode, struct buf *out);
 

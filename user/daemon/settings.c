@@ -2,6 +2,7 @@
 #include "daemon/settings.h"
 
 #include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -92,84 +93,107 @@ static bool directories_ok(const struct options *o)
 	return true;
 }
 
-enum event_option { EVENTS_SESSION = 512, EVENTS_TOTAL, EVENTS_DAYS, CHANGES_TOTAL, CHANGES_DAYS, JOURNAL_SIZE };
+/* -- the table ------------------------------------------------------------------------ */
 
-static bool event_option_parse(int option, const char *name, const char *text, struct keep_limits *limits)
+enum kind { TEXT, FLAG, TASK, INSPECTORS, USER, SIZE, DAYS, HELP, VERSION };
+
+struct setting {
+	const char *name;
+	enum kind kind;
+	size_t at;	/* in struct options */
+	enum task task; /* TASK */
+};
+
+#define AT(member)	    offsetof(struct options, member)
+#define TEXT_OF(number)	    #number
+#define NUMBER_TEXT(number) TEXT_OF(number)
+
+static const struct setting settings[] = {
+	{ "policy", TEXT, AT(policy), 0 },
+	{ "run-dir", TEXT, AT(run_dir), 0 },
+	{ "state-dir", TEXT, AT(state_dir), 0 },
+	{ "data-dir", TEXT, AT(data_dir), 0 },
+	{ "pin-dir", TEXT, AT(pin_dir), 0 },
+	{ "cgroup", TEXT, AT(cgroup), 0 },
+	{ "inspectors", INSPECTORS, AT(inspectors), 0 },
+	{ "inspector-uid", USER, AT(inspector_uid), 0 },
+	{ "decider-uid", USER, AT(decider_uid), 0 },
+	{ "exporter-uid", USER, AT(exporter_uid), 0 },
+	{ "roots", TEXT, AT(roots), 0 },
+	{ "resolvers", TEXT, AT(resolvers), 0 },
+	{ "events-session", SIZE, AT(events.session_bytes), 0 },
+	{ "events-total", SIZE, AT(events.total_bytes), 0 },
+	{ "events-days", DAYS, AT(events.total_age_us), 0 },
+	{ "changes-total", SIZE, AT(events.change_bytes), 0 },
+	{ "changes-days", DAYS, AT(events.change_age_us), 0 },
+	{ "journal-size", SIZE, AT(events.journal_bytes), 0 },
+	{ "uninstall", TASK, AT(task), TASK_UNINSTALL },
+	{ "force", FLAG, AT(force), 0 },
+	{ "probe", TASK, AT(task), TASK_PROBE },
+	{ "verbose", FLAG, AT(verbose), 0 },
+	{ "help", HELP, 0, 0 },
+	{ "version", VERSION, 0, 0 },
+};
+
+/* NULL, or what it takes. */
+static const char *number_take(const struct setting *setting, const char *text, void *value)
 {
 	const uint64_t day_us = 86400 * 1000000ull;
-	uint64_t *const value = option == EVENTS_SESSION  ? &limits->session_bytes
-				: option == EVENTS_TOTAL  ? &limits->total_bytes
-				: option == EVENTS_DAYS	  ? &limits->total_age_us
-				: option == CHANGES_TOTAL ? &limits->change_bytes
-				: option == CHANGES_DAYS  ? &limits->change_age_us
-							  : &limits->journal_bytes;
-	uint64_t days;
+	uint64_t number;
 
-	if (option == EVENTS_DAYS || option == CHANGES_DAYS) {
-		if (number_parse(text, strlen(text), NP_EVENTS_DAYS, &days) < 0) {
-			fprintf(stderr, "netpawld: --%s takes a number of days up to %d; 0 for no bound\n", name,
-				NP_EVENTS_DAYS);
-			return false;
-		}
-		*value = days * day_us;
-		return true;
+	if (setting->kind == SIZE) {
+		if (!size_parse(text, &number) || number < NP_EVENTS_MIN || number > NP_EVENTS_MAX)
+			return "a size from 256KiB to 1024GiB";
+		*(uint64_t *)value = number;
+	} else if (setting->kind == DAYS) {
+		if (number_parse(text, strlen(text), NP_EVENTS_DAYS, &number) < 0)
+			return "a number of days up to " NUMBER_TEXT(NP_EVENTS_DAYS) "; 0 for no bound";
+		*(uint64_t *)value = number * day_us;
+	} else if (setting->kind == USER) {
+		if (number_parse(text, strlen(text), UINT32_MAX - 1, &number) < 0 || !number)
+			return "a user's number, not root's";
+		*(uint32_t *)value = (uint32_t)number;
+	} else {
+		if (number_parse(text, strlen(text), NP_WORKERS_MAX, &number) < 0)
+			return "a number up to " NUMBER_TEXT(NP_WORKERS_MAX);
+		*(int *)value = (int)number;
 	}
-	if (!size_parse(text, value) || *value < NP_EVENTS_MIN || *value > NP_EVENTS_MAX) {
-		fprintf(stderr, "netpawld: --%s takes a size from 256KiB to 1024GiB\n", name);
-		return false;
+	return NULL;
+}
+
+/* 0, or as options_parse() returns it. */
+static int setting_take(const struct setting *setting, const char *text, struct options *o)
+{
+	void *value = (char *)o + setting->at;
+	const char *problem = NULL;
+
+	switch (setting->kind) {
+	case TEXT:
+		*(const char **)value = text;
+		break;
+	case FLAG:
+		*(bool *)value = true;
+		break;
+	case TASK:
+		*(enum task *)value = setting->task;
+		break;
+	case HELP:
+		fputs(help, stdout);
+		return 1;
+	case VERSION:
+		puts("netpawld " NETPAWL_VERSION);
+		return 1;
+	default:
+		problem = number_take(setting, text, value);
 	}
-	return true;
+	if (problem)
+		fprintf(stderr, "netpawld: --%s takes %s\n", setting->name, problem);
+	return problem ? 3 : 0;
 }
 
 int options_parse(int argc, char **argv, struct options *ret)
 {
-	enum {
-		POLICY = 256,
-		RUN_DIR,
-		STATE_DIR,
-		DATA_DIR,
-		PIN_DIR,
-		CGROUP,
-		INSPECTORS,
-		INSPECTOR_UID,
-		DECIDER_UID,
-		EXPORTER_UID,
-		ROOTS,
-		RESOLVERS,
-		UNINSTALL,
-		FORCE,
-		PROBE,
-		VERBOSE,
-		HELP,
-		VERSION
-	};
-	static const struct option table[] = {
-		{ "policy", required_argument, NULL, POLICY },
-		{ "run-dir", required_argument, NULL, RUN_DIR },
-		{ "state-dir", required_argument, NULL, STATE_DIR },
-		{ "data-dir", required_argument, NULL, DATA_DIR },
-		{ "pin-dir", required_argument, NULL, PIN_DIR },
-		{ "cgroup", required_argument, NULL, CGROUP },
-		{ "inspectors", required_argument, NULL, INSPECTORS },
-		{ "inspector-uid", required_argument, NULL, INSPECTOR_UID },
-		{ "decider-uid", required_argument, NULL, DECIDER_UID },
-		{ "exporter-uid", required_argument, NULL, EXPORTER_UID },
-		{ "roots", required_argument, NULL, ROOTS },
-		{ "resolvers", required_argument, NULL, RESOLVERS },
-		{ "events-session", required_argument, NULL, EVENTS_SESSION },
-		{ "events-total", required_argument, NULL, EVENTS_TOTAL },
-		{ "events-days", required_argument, NULL, EVENTS_DAYS },
-		{ "changes-total", required_argument, NULL, CHANGES_TOTAL },
-		{ "changes-days", required_argument, NULL, CHANGES_DAYS },
-		{ "journal-size", required_argument, NULL, JOURNAL_SIZE },
-		{ "uninstall", no_argument, NULL, UNINSTALL },
-		{ "force", no_argument, NULL, FORCE },
-		{ "probe", no_argument, NULL, PROBE },
-		{ "verbose", no_argument, NULL, VERBOSE },
-		{ "help", no_argument, NULL, HELP },
-		{ "version", no_argument, NULL, VERSION },
-		{ 0 },
-	};
+	struct option table[ARRAY_SIZE(settings) + 1] = { 0 };
 	struct options o = {
 		.run_dir = "/run/netpawl",
 		.state_dir = "/var/lib/netpawl",
@@ -182,80 +206,24 @@ int options_parse(int argc, char **argv, struct options *ret)
 		.exporter_uid = 65531,
 		.events = KEEP_DEFAULTS,
 	};
+	int r = 0;
 
-	uint64_t number;
+	for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
+		const enum kind kind = settings[i].kind;
 
-	for (int c, at = 0; (c = getopt_long(argc, argv, "", table, &at)) != -1;) {
-		switch (c) {
-		case POLICY:
-			o.policy = optarg;
-			break;
-		case RUN_DIR:
-			o.run_dir = optarg;
-			break;
-		case STATE_DIR:
-			o.state_dir = optarg;
-			break;
-		case DATA_DIR:
-			o.data_dir = optarg;
-			break;
-		case PIN_DIR:
-			o.pin_dir = optarg;
-			break;
-		case CGROUP:
-			o.cgroup = optarg;
-			break;
-		case INSPECTORS:
-			if (number_parse(optarg, strlen(optarg), NP_WORKERS_MAX, &number) < 0) {
-				fprintf(stderr, "netpawld: --inspectors takes a number up to %d\n", NP_WORKERS_MAX);
-				return 3;
-			}
-			o.inspectors = (int)number;
-			break;
-		case INSPECTOR_UID:
-		case DECIDER_UID:
-		case EXPORTER_UID:
-			if (number_parse(optarg, strlen(optarg), UINT32_MAX - 1, &number) < 0 || !number) {
-				fprintf(stderr, "netpawld: --%s takes a user's number, not root's\n", table[at].name);
-				return 3;
-			}
-			*(c == DECIDER_UID    ? &o.decider_uid
-			  : c == EXPORTER_UID ? &o.exporter_uid
-					      : &o.inspector_uid) = (unsigned)number;
-			break;
-		case ROOTS:
-			o.roots = optarg;
-			break;
-		case RESOLVERS:
-			o.resolvers = optarg;
-			break;
-		case EVENTS_SESSION ... JOURNAL_SIZE:
-			if (!event_option_parse(c, table[at].name, optarg, &o.events))
-				return 3;
-			break;
-		case UNINSTALL:
-			o.task = TASK_UNINSTALL;
-			break;
-		case FORCE:
-			o.force = true;
-			break;
-		case PROBE:
-			o.task = TASK_PROBE;
-			break;
-		case VERBOSE:
-			o.verbose = true;
-			break;
-		case HELP:
-			fputs(help, stdout);
-			return 1;
-		case VERSION:
-			puts("netpawld " NETPAWL_VERSION);
-			return 1;
-		default:
+		table[i].name = settings[i].name;
+		table[i].has_arg = kind == FLAG || kind == TASK || kind == HELP || kind == VERSION ? no_argument
+												   : required_argument;
+	}
+	for (int c, at = 0; r == 0 && (c = getopt_long(argc, argv, "", table, &at)) != -1;) {
+		if (c == '?') {
 			fputs("Try netpawld --help.\n", stderr);
 			return 3;
 		}
+		r = setting_take(&settings[at], optarg, &o);
 	}
+	if (r)
+		return r;
 	if (optind < argc) {
 		fprintf(stderr, "netpawld: unexpected argument: %s\nTry netpawld --help.\n", argv[optind]);
 		return 3;

@@ -161,20 +161,24 @@ static int index_pick(struct name_pool *pool, uint64_t now_ms, uint32_t *ret)
 	return 0;
 }
 
-static void entry_take(struct name_pool *pool, uint32_t index, char *name, uint64_t now_ms)
+static int entry_take(struct name_pool *pool, uint32_t index, const char *name, uint64_t now_ms)
 {
 	struct entry *e = entry_at(pool, index);
+	char *copy = strdup(name);
 
+	if (!copy)
+		return -ENOMEM;
 	if (e->name) {
 		bucket_remove(pool, index);
 		use_unlink(pool, index);
 		free(e->name);
 		pool->count--;
 	}
-	e->name = name;
+	e->name = copy;
 	bucket_add(pool, index);
 	use_link(pool, index, now_ms);
 	pool->count++;
+	return 0;
 }
 
 static bool is_name(const char *name)
@@ -232,7 +236,6 @@ int names_get(struct names *names, enum names_kind kind, const char *name, uint6
 {
 	struct name_pool *pool = &names->pools[kind];
 	uint32_t number;
-	char *copy;
 	int e;
 
 	if (!is_name(name))
@@ -246,10 +249,9 @@ int names_get(struct names *names, enum names_kind kind, const char *name, uint6
 	e = index_pick(pool, now_ms, &number);
 	if (e < 0)
 		return e;
-	copy = strdup(name);
-	if (!copy)
-		return -ENOMEM;
-	entry_take(pool, number, copy, now_ms);
+	e = entry_take(pool, number, name, now_ms);
+	if (e < 0)
+		return e;
 	*ret_index = pool->budget->before + number;
 	return 0;
 }
@@ -296,7 +298,6 @@ int names_restore(struct names *names, uint32_t index, const char *name, uint64_
 {
 	uint32_t there, number;
 	struct name_pool *pool = (struct name_pool *)pool_of(names, index, &number);
-	char *copy;
 	int e;
 
 	if (number < 1 || number > pool->budget->max || !is_name(name))
@@ -311,11 +312,7 @@ int names_restore(struct names *names, uint32_t index, const char *name, uint64_
 	e = pool_grow(pool, number);
 	if (e < 0)
 		return e;
-	copy = strdup(name);
-	if (!copy)
-		return -ENOMEM;
-	entry_take(pool, number, copy, now_ms);
-	return 0;
+	return entry_take(pool, number, name, now_ms);
 }
 
 size_t names_count(const struct names *names, enum names_kind kind)

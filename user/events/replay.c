@@ -27,6 +27,8 @@ static bool text_find(const char *line, const char *key, char *text, size_t size
 	return true;
 }
 
+#define SESSION_SIZE 256
+
 static uint64_t number_find(const char *line, const char *key)
 {
 	const char *at = strstr(line, key);
@@ -34,7 +36,8 @@ static uint64_t number_find(const char *line, const char *key)
 	return at ? strtoull(at + strlen(key), NULL, 10) : 0;
 }
 
-bool replay_row(const char *line, struct history_row *row, char session[static REPLAY_SESSION_SIZE])
+/* The row of a line that event_to_json() made; row->session points to `session`. False for any other line. */
+static bool replay_row(const char *line, struct history_row *row, char session[static SESSION_SIZE])
 {
 	char reason[64], wall[64];
 	int code;
@@ -49,7 +52,7 @@ bool replay_row(const char *line, struct history_row *row, char session[static R
 	row->reason = (unsigned)code;
 	if (text_find(line, ",\"time\":\"", wall, sizeof(wall)))
 		time_parse(wall, &row->wall_us);
-	if (text_find(line, ",\"session\":\"", session, REPLAY_SESSION_SIZE))
+	if (text_find(line, ",\"session\":\"", session, SESSION_SIZE))
 		row->session = session;
 	row->weight = history_weight(row->reason, number_find(line, ",\"suppressed\":"));
 	return true;
@@ -58,7 +61,7 @@ bool replay_row(const char *line, struct history_row *row, char session[static R
 static void replay_file(int dirfd, const char *name, unsigned index, struct history *history)
 {
 	_free_ char *text = journal_tail(dirfd, name, index, NP_REPLAY_BYTES);
-	char session[REPLAY_SESSION_SIZE], *rest = text;
+	char session[SESSION_SIZE], *rest = text;
 	struct history_row row;
 
 	for (char *line; rest && (line = strsep(&rest, "\n"));) {

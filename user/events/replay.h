@@ -8,11 +8,6 @@
 
 #include "events/history.h"
 
-#define REPLAY_SESSION_SIZE 256
-
-/* The row of a line that event_to_json() made; row->session points to `session`. False for any other line. */
-bool replay_row(const char *line, struct history_row *row, char session[static REPLAY_SESSION_SIZE]);
-
 /* Puts the newest lines of the journal `name` that the history does not have into it. */
 void replay_journal(int dirfd, const char *name, struct history *history);
 

@@ -67,7 +67,8 @@ struct h2_stream *h2_stream_new(struct h2 *h2)
 	return stream;
 }
 
-void h2_stream_release(struct h2_stream *stream)
+/* All that waits to be sent is forgotten, and what the peer sent is given back to the connection's window. */
+static void stream_release(struct h2_stream *stream)
 {
 	struct h2 *h2 = stream->h2;
 
@@ -81,7 +82,7 @@ void h2_stream_free(struct h2_stream *stream)
 {
 	struct h2 *h2 = stream->h2;
 
-	h2_stream_release(stream);
+	stream_release(stream);
 	*(stream->prev ? &stream->prev->next : &h2->streams) = stream->next;
 	*(stream->next ? &stream->next->prev : &h2->last_stream) = stream->prev;
 	h2->n_streams--;
@@ -93,7 +94,7 @@ void h2_stream_close(struct h2_stream *stream, uint32_t error)
 	struct h2 *h2 = stream->h2;
 
 	stream->reset = true; /* nothing that closed() calls does anything to it */
-	h2_stream_release(stream);
+	stream_release(stream);
 	h2->events.closed(h2->ctx, stream, error);
 	h2_stream_free(stream);
 }
@@ -148,7 +149,7 @@ void h2_reset(struct h2_stream *stream, uint32_t error)
 		return;
 	stream->reset = true;
 	stream->code = error;
-	h2_stream_release(stream);
+	stream_release(stream);
 	if (!h2->dead)
 		h2_check(h2, nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, stream->id, error));
 }

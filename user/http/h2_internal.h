@@ -82,8 +82,6 @@ int h2_session_new(struct h2 *h2);
 struct h2_stream *h2_stream_new(struct h2 *h2); /* in the list; NULL without memory */
 void h2_stream_free(struct h2_stream *stream);
 void h2_stream_close(struct h2_stream *stream, uint32_t error); /* tells the owner, and frees it */
-/* All that waits to be sent is forgotten, and what the peer sent is given back to the connection's window. */
-void h2_stream_release(struct h2_stream *stream);
 
 void h2_queue_clear(struct h2_stream *stream); /* body and trailers that wait */
 
@@ -104,9 +102,7 @@ void h2_head_begin(struct h2 *h2, bool trailers);
 int h2_head_field(struct h2 *h2, const char *name, size_t name_len, const char *value, size_t value_len);
 int h2_head_finish(struct h2 *h2, const struct h2_stream *stream, bool end);
 
-/* Callbacks of nghttp2 for bodies that go. */
-ssize_t h2_on_body_read(nghttp2_session *session, int32_t id, uint8_t *buf, size_t len, uint32_t *flags,
-			nghttp2_data_source *source, void *ctx);
+/* Of nghttp2's callbacks the one for bodies that go. */
 int h2_on_body_send(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *header, size_t len,
 		    nghttp2_data_source *source, void *ctx);
 

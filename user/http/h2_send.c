@@ -91,9 +91,44 @@ static int nv_response(struct nv_list *list, const struct head *head, char statu
 	return 0;
 }
 
+/* How much of the body goes into the next frame; h2_on_body_send() follows at once and takes it. */
+static ssize_t on_body_read(nghttp2_session *session, int32_t id, uint8_t *buf, size_t len, uint32_t *flags,
+			    nghttp2_data_source *source, void *ctx)
+{
+	struct h2_stream *stream = nghttp2_session_get_stream_user_data(session, id);
+
+	(void)buf;
+	(void)source;
+	(void)ctx;
+	if (!stream || stream->reset)
+		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+	if (!stream->queued && !stream->ended) {
+		stream->deferred = true;
+		return NGHTTP2_ERR_DEFERRED;
+	}
+	if (stream->queued)
+		*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+	if (stream->queued > len)
+		return (ssize_t)len;
+	if (stream->ended) {
+		*flags |= NGHTTP2_DATA_FLAG_EOF;
+		if (stream->trailers) {
+			int e = nghttp2_submit_trailer(session, id, stream->trailers->items, stream->trailers->n);
+
+			if (e != 0)
+				return nghttp2_is_fatal(e) ? NGHTTP2_ERR_CALLBACK_FAILURE
+							   : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+			*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+			free(stream->trailers);
+			stream->trailers = NULL;
+		}
+	}
+	return (ssize_t)stream->queued;
+}
+
 int h2_request(struct h2 *h2, const struct head *head, bool end, void *user, struct h2_stream **ret)
 {
-	nghttp2_data_provider body = { .read_callback = h2_on_body_read };
+	nghttp2_data_provider body = { .read_callback = on_body_read };
 	struct h2_stream *stream;
 	struct nv_list list;
 	int e;
@@ -124,7 +159,7 @@ int h2_request(struct h2 *h2, const struct head *head, bool end, void *user, str
 
 int h2_respond(struct h2_stream *stream, const struct head *head, bool end)
 {
-	nghttp2_data_provider body = { .read_callback = h2_on_body_read };
+	nghttp2_data_provider body = { .read_callback = on_body_read };
 	struct h2 *h2 = stream->h2;
 	struct nv_list list;
 	char status[4];
@@ -277,41 +312,6 @@ size_t h2_backlog(const struct h2_stream *stream)
 size_t h2_unsent(const struct h2 *h2)
 {
 	return h2->queued;
-}
-
-/* How much of the body goes into the next frame; h2_on_body_send() follows at once and takes it. */
-ssize_t h2_on_body_read(nghttp2_session *session, int32_t id, uint8_t *buf, size_t len, uint32_t *flags,
-			nghttp2_data_source *source, void *ctx)
-{
-	struct h2_stream *stream = nghttp2_session_get_stream_user_data(session, id);
-
-	(void)buf;
-	(void)source;
-	(void)ctx;
-	if (!stream || stream->reset)
-		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-	if (!stream->queued && !stream->ended) {
-		stream->deferred = true;
-		return NGHTTP2_ERR_DEFERRED;
-	}
-	if (stream->queued)
-		*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-	if (stream->queued > len)
-		return (ssize_t)len;
-	if (stream->ended) {
-		*flags |= NGHTTP2_DATA_FLAG_EOF;
-		if (stream->trailers) {
-			int e = nghttp2_submit_trailer(session, id, stream->trailers->items, stream->trailers->n);
-
-			if (e != 0)
-				return nghttp2_is_fatal(e) ? NGHTTP2_ERR_CALLBACK_FAILURE
-							   : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-			*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-			free(stream->trailers);
-			stream->trailers = NULL;
-		}
-	}
-	return (ssize_t)stream->queued;
 }
 
 static void queue_take(struct h2_stream *stream, size_t len, struct buf *out)

@@ -31,21 +31,13 @@ static const struct worker_fds fds = { .link = LINK_FD,
 				       .dns = { LINK_FD_DNS4, LINK_FD_DNS6 },
 				       .dns_origins = LINK_FD_DNS_ORIGINS };
 
-/* Refused calls get EPERM rather than death: libraries look for files that are not there in any case. */
 static int filter_load(void)
 {
 	static const int calls[] = {
 		/* bytes */
-		SCMP_SYS(read),
-		SCMP_SYS(write),
 		SCMP_SYS(readv),
 		SCMP_SYS(writev),
-		SCMP_SYS(recvfrom),
-		SCMP_SYS(sendto),
-		SCMP_SYS(recvmsg),
 		SCMP_SYS(recvmmsg),
-		SCMP_SYS(sendmsg),
-		SCMP_SYS(close),
 		SCMP_SYS(shutdown),
 		SCMP_SYS(splice),
 		SCMP_SYS(pipe2),
@@ -63,37 +55,18 @@ static int filter_load(void)
 		SCMP_SYS(epoll_ctl),
 		SCMP_SYS(epoll_wait),
 		SCMP_SYS(epoll_pwait),
-		SCMP_SYS(poll),
-		SCMP_SYS(ppoll),
 		SCMP_SYS(timerfd_create),
 		SCMP_SYS(timerfd_settime),
 		SCMP_SYS(eventfd2),
-		SCMP_SYS(clock_gettime),
 		SCMP_SYS(gettimeofday),
 		SCMP_SYS(clock_nanosleep),
 		SCMP_SYS(nanosleep),
-		SCMP_SYS(futex),
 		/* memory */
-		SCMP_SYS(brk),
-		SCMP_SYS(munmap),
-		SCMP_SYS(mremap),
-		SCMP_SYS(madvise),
 		SCMP_SYS(mlock), /* secrets/locked.c */
 		SCMP_SYS(fstat),
 		SCMP_SYS(newfstatat),
 		/* itself */
 		SCMP_SYS(getrandom),
-		SCMP_SYS(exit),
-		SCMP_SYS(exit_group),
-		SCMP_SYS(rt_sigreturn),
-		SCMP_SYS(rt_sigprocmask),
-		SCMP_SYS(rt_sigaction),
-		SCMP_SYS(sigaltstack),
-		SCMP_SYS(getpid),
-		SCMP_SYS(gettid),
-		SCMP_SYS(tgkill),
-		SCMP_SYS(restart_syscall),
-		SCMP_SYS(sched_yield),
 		SCMP_SYS(set_robust_list),
 		SCMP_SYS(rseq),
 	};

@@ -39,6 +39,8 @@ static const struct placeholder *piece_find(const struct placeholder_set *set, s
 	const struct placeholder *found;
 	size_t at, keep;
 
+	if (!len) /* the end of the body, which may be no piece of it */
+		return NULL;
 	memcpy(joint, carried->tail, carried->tail_len);
 	memcpy(joint + carried->tail_len, data, ahead);
 	found = carried->tail_len ? placeholder_set_find(set, joint, carried->tail_len + ahead, &at) : NULL;

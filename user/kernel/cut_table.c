@@ -20,6 +20,29 @@
 
 #define ORDERS_SIZE (NP_CUT_ORDERS * sizeof(struct np_cut_order))
 
+/* What stays on this host is left out: a sandbox goes on with connections to itself, and between two looks at both of its
+ * ends there may be new ones. And so are UDP sockets without a peer, each datagram of which is judged. */
+static void lists_recheck(struct kernel *kernel)
+{
+	struct cut_lists *lists = &kernel->lists;
+	struct cut_job job = { .ids = lists->recheck, .n = lists->n_recheck, .why = GATE_CUT_RELOADED };
+	struct np_cut_state state = { 0 };
+	int r = cut_name(kernel, &job);
+
+	if (r == 0)
+		r = cut_pass(kernel, &job, NP_CUT_LOOK, true, &state);
+	cut_unname(kernel, &job);
+	lists->n_recheck = 0;
+	if (state.remembered)
+		cut_forget_flows(kernel);
+	if (r < 0)
+		log_error("open connections could not be looked for once more: %s", strerror(-r));
+	if (r < 0 || !state.destroyed)
+		return;
+	lists->missed += state.destroyed;
+	log_warning("%u open connections were cut late: they were not in np_sockets", state.destroyed);
+}
+
 static void on_recheck(void *data, uint32_t events)
 {
 	struct kernel *kernel = data;
@@ -204,27 +227,4 @@ void lists_recheck_later(struct kernel *kernel, const struct cut_job *job)
 		timerfd_settime(lists->timer_fd, 0, &soon, NULL);
 	memcpy(lists->recheck + lists->n_recheck, job->ids, job->n * sizeof(*job->ids));
 	lists->n_recheck += job->n;
-}
-
-/* What stays on this host is left out: a sandbox goes on with connections to itself, and between two looks at both of its
- * ends there may be new ones. And so are UDP sockets without a peer, each datagram of which is judged. */
-void lists_recheck(struct kernel *kernel)
-{
-	struct cut_lists *lists = &kernel->lists;
-	struct cut_job job = { .ids = lists->recheck, .n = lists->n_recheck, .why = GATE_CUT_RELOADED };
-	struct np_cut_state state = { 0 };
-	int r = cut_name(kernel, &job);
-
-	if (r == 0)
-		r = cut_pass(kernel, &job, NP_CUT_LOOK, true, &state);
-	cut_unname(kernel, &job);
-	lists->n_recheck = 0;
-	if (state.remembered)
-		cut_forget_flows(kernel);
-	if (r < 0)
-		log_error("open connections could not be looked for once more: %s", strerror(-r));
-	if (r < 0 || !state.destroyed)
-		return;
-	lists->missed += state.destroyed;
-	log_warning("%u open connections were cut late: they were not in np_sockets", state.destroyed);
 }

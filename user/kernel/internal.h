@@ -221,7 +221,6 @@ bool lists_serve(struct kernel *kernel, const struct cut_job *job); /* have they
 /* -EAGAIN: a list is not complete */
 int lists_pass(struct kernel *kernel, const struct cut_job *job, uint32_t *destroyed, uint32_t *failed, uint32_t *gone);
 void lists_recheck_later(struct kernel *kernel, const struct cut_job *job);
-void lists_recheck(struct kernel *kernel);
 
 /* namespaces.c */
 struct namespace
@@ -245,10 +244,9 @@ int tables_open(struct kernel *kernel);
 void tables_close(struct kernel *kernel);
 
 /* ports.c */
-uint32_t ports_share(void);		 /* sockets that all sandboxes may have together */
-int ports_guard(struct kernel *kernel);	 /* ports_attach(), and a predecessor's forwards go */
-int ports_attach(struct kernel *kernel); /* np_inbound to our network namespace; idempotent */
-int ports_check(struct kernel *kernel);	 /* the same, and forgets sockets that are gone */
+uint32_t ports_share(void);		/* sockets that all sandboxes may have together */
+int ports_guard(struct kernel *kernel); /* np_inbound to our network namespace; a predecessor's forwards go */
+int ports_check(struct kernel *kernel); /* the same, and forgets sockets that are gone */
 int gate_listens(void *ctx, uint64_t cgroup_id, unsigned port, struct np_addr *ret);
 int gate_forward(void *ctx, uint64_t cookie, uint64_t cgroup_id);
 void gate_unforward(void *ctx, uint64_t cookie);

@@ -38,7 +38,8 @@ static void forwards_forget(struct kernel *kernel)
 			return;
 }
 
-int ports_attach(struct kernel *kernel)
+/* np_inbound to our network namespace. Idempotent. */
+static int ports_attach(struct kernel *kernel)
 {
 	_close_ int netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	struct link_want want = { .kind = LINK_NETNS, .target_fd = netns, .attach_type = BPF_SK_LOOKUP };

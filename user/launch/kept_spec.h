@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a kept sandbox was made with, written down beside its socket: see user/vocab/kept_files.h. */
-#ifndef NP_CLI_RUN_NOTE_H
-#define NP_CLI_RUN_NOTE_H
+#ifndef NP_LAUNCH_KEPT_SPEC_H
+#define NP_LAUNCH_KEPT_SPEC_H
 
 #include "launch/run.h"
 #include "vocab/limits.h"

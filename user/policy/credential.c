@@ -19,7 +19,8 @@ const char *placeholder_file_name(enum placeholder_file file)
 	return (unsigned)file < ARRAY_SIZE(names) ? names[file] : "";
 }
 
-bool credential_may(const struct credential *credential, const char *session, const struct np_rung *rung)
+/* May the session use it now, wherever? */
+static bool credential_may(const struct credential *credential, const char *session, const struct np_rung *rung)
 {
 	const uint8_t class = rung->flags & NP_READ_ONLY ? CREDENTIAL_READ_ONLY : CREDENTIAL_WRITE;
 

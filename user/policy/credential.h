@@ -119,8 +119,6 @@ struct credential_facts {
 	const struct credential *named; /* by the rule that allows it; may be NULL */
 };
 
-/* May the session use it now, wherever? */
-bool credential_may(const struct credential *credential, const char *session, const struct np_rung *rung);
 /* May it use it, now or at a higher level? */
 bool credential_is_offered(const struct credential *credential, const char *session, const struct np_rung *rung);
 /* May it be put into this request? TLS is the caller's business. */

@@ -167,6 +167,30 @@ bool word_is_name(const char *text)
 	return len && len <= NP_NAME_MAX && !text[len];
 }
 
+bool key_is_name(struct reader *reader, const struct node *key, const char *what)
+{
+	if (word_is_name(key->text))
+		return true;
+	error_at(reader, key, "%s is no name for a %s: 1 to %u of a-z, 0-9, \"_\" and \"-\"",
+		 QUOTE(key->text, key->len), what, NP_NAME_MAX);
+	return false;
+}
+
+bool key_is_new(struct reader *reader, const struct node *key, const char *what, const char *name,
+		const struct place *at)
+{
+	const struct node there = { .file = (uint16_t)at->file, .line = at->line };
+
+	if (strcmp(name, key->text) != 0)
+		return true;
+	if (there.file != key->file)
+		problem_other(reader,
+			      error_at(reader, key, "%s %s is already in %s:%u", what, QUOTE(key->text, key->len),
+				       node_file(reader, &there), there.line),
+			      &there);
+	return false;
+}
+
 bool field_duration(struct reader *reader, const struct node *key, uint64_t *ret_ms)
 {
 	const struct node *value = field_scalar(reader, key);

@@ -103,6 +103,11 @@ bool entry_is_text(struct reader *reader, const struct node *key, const struct n
 
 /* [a-z0-9_-]{1,64} */
 bool word_is_name(const char *text);
+/* May one of `what` ("decider") have this key as its name? False: it is none, and that is told. */
+bool key_is_name(struct reader *reader, const struct node *key, const char *what);
+/* False when the one that stands at `at` has it already: that is told, unless both are in one file, which a repeated key was told for. */
+bool key_is_new(struct reader *reader, const struct node *key, const char *what, const char *name,
+		const struct place *at);
 void field_flag(struct reader *reader, const struct node *key, bool *ret); /* untouched when it is neither */
 /* "5s" in ms. False when it is none, and that is told. */
 bool field_duration(struct reader *reader, const struct node *key, uint64_t *ret_ms);

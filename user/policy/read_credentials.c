@@ -359,22 +359,11 @@ static int read_credential(struct reader *reader, const struct node *key, struct
 	return e;
 }
 
-/* False when one of that name is there; two in one file are a repeated key, which is told already. */
 static bool credential_is_new(struct reader *reader, const struct node *key)
 {
-	for (size_t i = 0; i < reader->n_credentials; i++) {
-		const struct credential *other = &reader->credentials[i];
-		const struct node at = { .file = (uint16_t)other->at.file, .line = other->at.line };
-
-		if (strcmp(other->name, key->text) != 0)
-			continue;
-		if (at.file != key->file)
-			problem_other(reader,
-				      error_at(reader, key, "credential %s is already in %s:%u",
-					       QUOTE(key->text, key->len), node_file(reader, &at), at.line),
-				      &at);
-		return false;
-	}
+	for (size_t i = 0; i < reader->n_credentials; i++)
+		if (!key_is_new(reader, key, "credential", reader->credentials[i].name, &reader->credentials[i].at))
+			return false;
 	return true;
 }
 
@@ -392,12 +381,7 @@ int read_credentials(struct reader *reader, const struct file *file)
 	for (const struct node *key = map ? map->first : NULL; key && e == 0; key = key->next->next) {
 		struct credential *credential = &reader->credentials[reader->n_credentials];
 
-		if (!word_is_name(key->text)) {
-			error_at(reader, key, "%s is no name for a credential: 1 to %u of a-z, 0-9, \"_\" and \"-\"",
-				 QUOTE(key->text, key->len), NP_NAME_MAX);
-			continue;
-		}
-		if (!credential_is_new(reader, key))
+		if (!key_is_name(reader, key, "credential") || !credential_is_new(reader, key))
 			continue;
 		if (reader->n_credentials == NP_CREDENTIALS_MAX) {
 			error_at(reader, key, "more than %u credentials", NP_CREDENTIALS_MAX);

@@ -95,22 +95,11 @@ static int read_decider(struct reader *reader, const struct node *key, struct de
 	return e;
 }
 
-/* False when one of that name is there; two in one file are a repeated key, which is told already. */
 static bool decider_is_new(struct reader *reader, const struct node *key)
 {
-	for (size_t i = 0; i < reader->n_deciders; i++) {
-		const struct decider *other = &reader->deciders[i];
-		const struct node at = { .file = (uint16_t)other->at.file, .line = other->at.line };
-
-		if (strcmp(other->name, key->text) != 0)
-			continue;
-		if (at.file != key->file)
-			problem_other(reader,
-				      error_at(reader, key, "decider %s is already in %s:%u",
-					       QUOTE(key->text, key->len), node_file(reader, &at), at.line),
-				      &at);
-		return false;
-	}
+	for (size_t i = 0; i < reader->n_deciders; i++)
+		if (!key_is_new(reader, key, "decider", reader->deciders[i].name, &reader->deciders[i].at))
+			return false;
 	return true;
 }
 
@@ -123,12 +112,7 @@ int read_deciders(struct reader *reader, const struct file *file)
 	for (const struct node *key = map ? map->first : NULL; key && e == 0; key = key->next->next) {
 		struct decider decider = { .timeout_ms = DECIDER_TIMEOUT_MS, .at = node_place(key) };
 
-		if (!word_is_name(key->text)) {
-			error_at(reader, key, "%s is no name for a decider: 1 to %u of a-z, 0-9, \"_\" and \"-\"",
-				 QUOTE(key->text, key->len), NP_NAME_MAX);
-			continue;
-		}
-		if (!decider_is_new(reader, key))
+		if (!key_is_name(reader, key, "decider") || !decider_is_new(reader, key))
 			continue;
 		if (reader->n_deciders == NP_POLICY_DECIDERS) {
 			error_at(reader, key, "more than %u deciders", NP_POLICY_DECIDERS);

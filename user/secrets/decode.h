@@ -12,9 +12,6 @@
 struct buf;
 struct decoder;
 
-/* What a decoder knows, as accept-encoding has it. */
-#define DECODER_ACCEPTS "gzip, deflate, br, zstd"
-
 /* By the value of content-encoding. 0 and *ret NULL: identity. -ENOTSUP: one that is not known, or more than NP_CODINGS at once;
  * -EINVAL: it is no list of tokens; -ENOMEM. */
 int decoder_new(const char *codings, size_t len, struct decoder **ret);

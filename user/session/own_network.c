@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which sandboxes have a network namespace of their own: made ones whose mode, when they are made, lets nothing out that the
- * inspector does not carry; and adopted ones that live in one, which are containers. A sandbox keeps what it began with: a raise
+ * Which sandboxes have a network namespace of their own: made ones, with "private" those whose mode, when they are made,
+ * lets nothing out that the inspector does not carry, with "nat" all; and adopted ones that live in one, which are containers. A sandbox keeps what it began with: a raise
  * tightens all kinds alike.
  */
 #include <errno.h>

@@ -67,6 +67,7 @@ static void scalars_in_words(void **state)
 		free(text);
 	}
 	assert_null(scalar_text(json_object_get(json, "o")));
+	assert_null(scalar_text(json_object_get(json, "missing")));
 	assert_null(member_text(json, "i"));
 	assert_null(member_text(NULL, "i"));
 }
