@@ -14,7 +14,7 @@ import pytest
 
 from lib import base
 from lib.api import Failure
-from lib.asked import Asked
+from lib.asked import FLOOD, Asked
 
 POLICY = """version: 1
 levels: {PUBLIC: full, INTERNAL: proxied, CONFIDENTIAL: proxied, SECRET: none}
@@ -185,27 +185,6 @@ def test_an_answer_when_the_daemon_is_killed(net, delay):
         second, _ = done(net.get(session, "https://killed.origin.test/")) if now["over"] is None else (None, None)
         assert second in (None, 200)
     assert not [q for q in net.questions(session) if q["answer"]]
-
-
-FLOOD = """import concurrent.futures, http.client, json, sys
-def some(begin):
-    c, seen = http.client.HTTPConnection("198.51.100.10", 80, timeout=100), {}
-    for i in range(begin, int(sys.argv[1]), 8):
-        c.putrequest("GET", "/", skip_host=True)
-        c.putheader("Host", f"h{i}.flood.test")
-        c.endheaders()
-        r = c.getresponse()
-        r.read()
-        reason = r.getheader("x-netpawl-reason")
-        seen[reason] = seen.get(reason, 0) + 1
-    return seen
-all_ = {}
-with concurrent.futures.ThreadPoolExecutor(8) as pool:
-    for seen in pool.map(some, range(8)):
-        for k, n in seen.items():
-            all_[k] = all_.get(k, 0) + n
-print(json.dumps(all_))
-"""
 
 
 def test_ten_thousand_hosts_of_one_sandbox_are_thirty_two_questions(net):

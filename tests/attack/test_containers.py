@@ -11,9 +11,9 @@ import pytest
 
 from lib import base, bpf
 from lib.box import Adopted, Wired, new_session
+from lib.forwards import leads_into
 from lib.inspected import Inspected
 from lib.world import DEV, FAR, HOST4, HOST6, PORT, SINK
-from test_forward import Forward, call
 from test_identity import SERVER, query
 
 LISTED, CALLED = 24500, 24501  # host_loopback, inbound: in the policy
@@ -355,14 +355,7 @@ def pins(net, box):
 # -- from its adoption to its end -----------------------------------------------------------------------------
 
 def test_a_forward_leads_into_it(net):
-    box = net.box("PROXIED")
-    port = box.call("listen", keep="web", family=4, addr="127.0.0.1")["port"]
-    forward = Forward(net.daemon, box.session, port)
-    try:
-        assert call(net.world, forward.local) == "ok"
-    finally:
-        forward.end()
-        box.call("close", keep="web")
+    assert leads_into(net, net.box("PROXIED"))
 
 
 def test_bpftool_says_which(net, contained):

@@ -333,13 +333,17 @@ def test_killing_the_launcher_does_not_free_the_command(world, daemon):
         os.kill(p.pid, signal.SIGKILL)
         p.wait(120)
         time.sleep(0.2)
-        for pid in pids:
+
+        def confined(pid):
             try:
                 with open(f"/proc/{pid}/stat") as f:
                     state = f.read().rsplit(")", 1)[1].split()[0]
             except OSError:
-                continue
-            assert state in "ZX" or pid in base.cgroup_pids(box["cgroup"])
+                return True
+            return state in "ZX" or pid in base.cgroup_pids(box["cgroup"])
+
+        # One that is dying is in no cgroup any more, and no zombie yet.
+        assert base.eventually(lambda: all(map(confined, pids)), 10)
     finally:
         if p.poll() is None:
             p.kill()

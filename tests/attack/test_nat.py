@@ -3,9 +3,7 @@
 masquerades: it gets out as a shared one does, is raised as one, and meets neither the host nor another sandbox by it."""
 import contextlib
 import json
-import os
 import subprocess
-import threading
 import time
 
 import pytest
@@ -13,8 +11,8 @@ import pytest
 from lib import base
 from lib.box import Box, new_session
 from lib.daemon import Daemon
+from lib.forwards import leads_into
 from lib.world import FAR, HOST4, HOST6
-from test_forward import Forward, call
 from test_own_network import Net, namespaces
 
 FORWARDS = {"net.ipv4.ip_forward": 1, "net.ipv6.conf.all.forwarding": 1}
@@ -245,14 +243,7 @@ def test_what_waits_is_judged_again(nat):
 
 
 def test_a_forward_leads_into_it(nat):
-    box = nat.box("FULL")
-    port = box.call("listen", keep="fw", family=4, addr="127.0.0.1")["port"]
-    forward = Forward(nat.daemon, box.session, port)
-    try:
-        assert call(nat.world, forward.local) == "ok"
-    finally:
-        forward.end()
-        box.call("close", keep="fw")
+    assert leads_into(nat, nat.box("FULL"))
 
 
 def test_nothing_is_left_of_one(nat):

@@ -14,9 +14,9 @@ import pytest
 
 from lib import base
 from lib.box import Box, new_session
+from lib.forwards import Forward, call
 from lib.inspected import Inspected
 from lib.world import FAR
-from test_forward import Forward, call
 
 POLICY = """version: 1
 levels:

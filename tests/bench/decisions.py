@@ -18,30 +18,13 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from lib import base  # noqa: E402
 from lib.inspected import Inspected  # noqa: E402
 from alone import alone  # noqa: E402
-from nets import BENCH  # noqa: E402
+from nets import BENCH, CLIENT  # noqa: E402
 from table import show, summary  # noqa: E402
 
 FULL = {"requests": 2000, "seconds": 60}
 QUICK = {"requests": 300, "seconds": 30}
 WAYS = {"allow": "open.origin.test", "decider by command": "command.origin.test", "decider by socket": "socket.origin.test"}
 PROGRAM = pathlib.Path(base.__file__).with_name("decider_program.py")
-# Requests in turns, each way on a connection that stays open: microseconds of each.
-CLIENT = """
-import http.client, json, sys, time
-ways = {h: http.client.HTTPConnection(h, timeout=30) for h in sys.argv[2:]}
-took = {h: [] for h in ways}
-for i in range(int(sys.argv[1]) + 20):
-    for h, c in ways.items():
-        began = time.perf_counter_ns()
-        c.request("GET", "/allow")
-        r = c.getresponse()
-        r.read()
-        if r.status != 200:
-            sys.exit(f"{h}: {r.status}")
-        if i >= 20:
-            took[h].append((time.perf_counter_ns() - began) / 1000)
-print(json.dumps(took))
-"""
 
 
 def policy(program, socket):
@@ -71,7 +54,7 @@ def measure(sizes):
         net = Inspected(stack, policy=policy(program, socket))
         if not base.eventually(lambda: all(d["ready"] for d in net.api.health()["deciders"]), 20):
             raise RuntimeError(net.daemon.text())
-        done = net.run(base.PYTHON, "-c", CLIENT, str(sizes["requests"]), *WAYS.values(), timeout=sizes["seconds"] * 3)
+        done = net.run(base.PYTHON, "-c", CLIENT, "/allow", str(sizes["requests"]), *WAYS.values(), timeout=sizes["seconds"] * 3)
         if done.returncode:
             raise RuntimeError(done.stderr)
         took = json.loads(done.stdout)

@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from lib import base  # noqa: E402
 from lib.asked import Asked  # noqa: E402
 from alone import alone  # noqa: E402
-from nets import BENCH  # noqa: E402
+from nets import BENCH, CLIENT  # noqa: E402
 from table import show, summary  # noqa: E402
 
 PER_SANDBOX = 250  # of those that are held: half of what one may have
@@ -28,21 +28,6 @@ approval: {hold: 10m, timeout: 15m}
 rules:
   - allow: open.origin.test
   - ask: "**.origin.test"
-"""
-# HTTP/1.1 on a connection that stays open: microseconds of each.
-CLIENT = """
-import http.client, json, sys, time
-c, took = http.client.HTTPConnection("open.origin.test", timeout=60), []
-for i in range(int(sys.argv[1]) + 50):
-    began = time.perf_counter_ns()
-    c.request("GET", "/")
-    r = c.getresponse()
-    r.read()
-    if r.status != 200:
-        sys.exit(f"{r.status}")
-    if i >= 50:
-        took.append((time.perf_counter_ns() - began) / 1000)
-print(json.dumps(took))
 """
 # Sixteen hosts, so that there are as many questions, until the input ends.
 HOLD = """
@@ -59,11 +44,11 @@ sys.stdin.read()
 
 
 def fetch(net, session, count):
-    done = subprocess.run(net.argv(base.PYTHON, "-c", CLIENT, str(count), session=session), capture_output=True, text=True,
+    done = subprocess.run(net.argv(base.PYTHON, "-c", CLIENT, "/", str(count), "open.origin.test", session=session), capture_output=True, text=True,
                           timeout=300, env=net.env(), stdin=subprocess.DEVNULL)
     if done.returncode:
         raise RuntimeError(done.stderr)
-    return json.loads(done.stdout)
+    return json.loads(done.stdout)["open.origin.test"]
 
 
 def waiting(net, sessions):

@@ -17,6 +17,23 @@ FAR = {4: "198.51.100.10", 6: "2001:db8:2::10"}
 LOOPBACK = {4: "127.0.0.1", 6: "::1"}
 BENCH = base.BUILD / "bench"
 SOURCES = base.TESTS / "bench"
+# argv: a path, how many requests, hosts. HTTP/1.1 in turns, each host on a connection that stays open: microseconds of each, by host.
+CLIENT = """
+import http.client, json, sys, time
+ways = {h: http.client.HTTPConnection(h, timeout=60) for h in sys.argv[3:]}
+took = {h: [] for h in ways}
+for i in range(int(sys.argv[2]) + 50):
+    for h, c in ways.items():
+        began = time.perf_counter_ns()
+        c.request("GET", sys.argv[1])
+        r = c.getresponse()
+        r.read()
+        if r.status != 200:
+            sys.exit(f"{h}: {r.status}")
+        if i >= 50:
+            took[h].append((time.perf_counter_ns() - began) / 1000)
+print(json.dumps(took))
+"""
 
 
 def build(with_nft):

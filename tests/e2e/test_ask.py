@@ -108,9 +108,6 @@ class Net(Asked):
         return self.spawn("curl", "-sS", "-m", "110", "-w", "\n%{http_code}", *words, session=session, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True)
 
-    def run(self, session, *command):
-        return self.api.ok("POST", "/v1/runs", {"session": session, "class": "write", "command": list(command), "launch": {}})["run"]
-
     def asked(self, session, count=1):
         assert base.eventually(lambda: len(self.questions(session)) >= count, 20), self.daemon.text()[-2000:]
         return self.questions(session)
@@ -171,14 +168,14 @@ def test_a_person_answers_by_a_key(net):
 def test_a_run_is_approved_and_one_is_rejected(net):
     session = net.fresh()
     with net.terminal(session) as t:
-        run = net.run(session, "true", "\x1b]0;owned\x07\u202e")
+        run = net.write_run(session, "true", "\x1b]0;owned\x07\u202e")
         text = t.until(f"run-{run}  pending", "a approve, d reject")
         assert "owned" in text
         t.press("h")
         t.press("a\r")
         t.until(f"run-{run}: once")
         assert base.eventually(lambda: net.api.ok("GET", f"/v1/runs/{run}")["state"] == "completed", 60)
-        run = net.run(session, "false")
+        run = net.write_run(session, "false")
         t.until(f"run-{run}  pending")
         t.press("dnot today\r")
         t.until(f"run-{run}: deny")
@@ -275,10 +272,10 @@ def test_hostile_words_are_harmless_and_fit(net):
 
 def test_others_wait_in_line_and_sessions_take_turns(net):
     busy, quiet = net.fresh(), net.fresh()
-    runs = [net.run(busy, "true", str(i)) for i in range(5)]
+    runs = [net.write_run(busy, "true", str(i)) for i in range(5)]
     with net.terminal() as t:
         t.until("4 more wait", f"run-{runs[0]}  pending")
-        last = net.run(quiet, "true")
+        last = net.write_run(quiet, "true")
         t.until("5 more wait")
         t.press("d\r")
         t.until(f"run-{last}  pending  {quiet}", "4 more wait")  # before the other four
@@ -305,7 +302,7 @@ def test_a_signal_restores_the_terminal(net, how):
 def test_the_daemon_goes_away_and_comes_back(net):
     session = net.fresh()
     with net.terminal(session) as t:
-        run = net.run(session, "sleep", "1")
+        run = net.write_run(session, "sleep", "1")
         t.until(f"run-{run}  pending")
         net.daemon.stop()
         t.until("NO DAEMON", "trying again")
@@ -338,7 +335,7 @@ def test_who_has_no_role_is_told_before_the_screen_is_taken(net):
 def test_approve_sock_is_enough(net):
     session = net.fresh()
     with net.terminal("--socket", str(net.daemon.run_dir / "approve.sock"), session) as t:
-        p, run = net.get(session, "https://inbox.origin.test/"), net.run(session, "true")
+        p, run = net.get(session, "https://inbox.origin.test/"), net.write_run(session, "true")
         for _ in range(2):
             text = t.until("left to answer")
             t.press("d\r")

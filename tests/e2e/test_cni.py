@@ -4,7 +4,6 @@ name that kubelet gives it and a network namespace with a device, and nobody is 
 processes in cgroups below. tests/containers has it with an engine."""
 import contextlib
 import json
-import os
 import subprocess
 import uuid
 
@@ -12,27 +11,13 @@ import pytest
 
 from lib import base
 from lib.box import Wired, new_session
-from lib.inspected import Inspected
+from lib.runtimes import Net
 from lib.world import FAR
 
 PLUGIN = base.BUILD / "netpawl-cni"
-POLICY = """version: 1
-containers: {unknown: %s}
-rules:
-  - allow: origin.test
-"""
 RESULT = {"cniVersion": "1.0.0", "interfaces": [{"name": "eth0", "sandbox": "/x"}], "ips": [{"address": "10.1.2.3/24", "interface": 0}],
           "dns": {}}
 ANNOTATIONS = "io.kubernetes.cri.pod-annotations"
-
-
-class Net(Inspected):
-    def __init__(self, stack):
-        super().__init__(stack, policy=POLICY % "ignore", bridged=True)
-
-    def unknown(self, what):
-        self.policy.write_text(POLICY % what + base.permits())
-        assert self.daemon.cli("policy", "reload").returncode == 0
 
 
 class Pod:
@@ -63,8 +48,7 @@ class Pod:
         return self.sandbox()
 
     def sandbox(self):
-        got = [s for s in self.net.api.sandboxes() if s["cgroup"] == str(self.cgroup)]
-        return got[0] if got else None
+        return self.net.sandbox_of(self.cgroup)
 
     def start(self, *argv, wired=None):
         """A container of it: a cgroup below, and in its network."""

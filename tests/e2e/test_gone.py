@@ -98,7 +98,9 @@ def test_what_is_gone_is_put_back(daemon, box, harm):
     assert base.eventually(lambda: pins(daemon) == before, 10), set(before) ^ set(pins(daemon))
     assert base.eventually(lambda: "was gone, and is there again" in daemon.text(), 10)
     assert base.eventually(lambda: daemon.api.health()["status"] == "ok"), daemon.api.health()
-    assert can(box) == "ECONNREFUSED"
+    # A link that is put back later than others leaves it to the packets' programs: those drop, and nobody says so.
+    seen = set()
+    assert base.eventually(lambda: seen.add(can(box)) or "ECONNREFUSED" in seen, 30) and seen <= {"ECONNREFUSED", "TIMEOUT"}, seen
     # and all of it is there for the next daemon
     daemon.restart("kill")
     assert can(box) == "ECONNREFUSED"

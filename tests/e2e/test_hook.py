@@ -10,23 +10,9 @@ import pytest
 
 from lib import base
 from lib.box import Wired, new_session
-from lib.inspected import Inspected
+from lib.runtimes import Net
 
 HOOK = base.BUILD / "netpawl-oci-hook"
-POLICY = """version: 1
-containers: {unknown: %s}
-rules:
-  - allow: origin.test
-"""
-
-
-class Net(Inspected):
-    def __init__(self, stack):
-        super().__init__(stack, policy=POLICY % "ignore", bridged=True)
-
-    def unknown(self, what):
-        self.policy.write_text(POLICY % what + base.permits())
-        assert self.daemon.cli("policy", "reload").returncode == 0
 
 
 class Container:
@@ -46,8 +32,7 @@ class Container:
         return run(self.net, json.dumps(state))
 
     def sandbox(self):
-        got = [s for s in self.net.api.sandboxes() if s["cgroup"] == str(self.cgroup)]
-        return got[0] if got else None
+        return self.net.sandbox_of(self.cgroup)
 
     def close(self):
         base.reap(self.process)

@@ -50,9 +50,6 @@ class Net(Asked):
         assert got.stdout == "403", got
         return self.questions(session)[0]
 
-    def run(self, session, *command):
-        return self.api.ok("POST", "/v1/runs", {"session": session, "class": "write", "command": list(command), "launch": {}})["run"]
-
     def counts(self):
         return self.api.health()["notify"]
 
@@ -90,7 +87,7 @@ def test_a_command_gets_the_id_and_a_line_and_nothing_else(net):
     session = net.fresh()
     before = net.counts()
     q = net.ask(session, "https://told.origin.test/secret-path?token=secret-query", "-H", "Authorization: Bearer secret-header", "-d", "secret-body")
-    run = net.run(session, "/bin/echo", "secret-argument")
+    run = net.write_run(session, "/bin/echo", "secret-argument")
     assert base.eventually(lambda: out.exists() and len(out.read_text().splitlines()) == 2, 60), net.daemon.text()[-2000:]
     told = [json.loads(line) for line in out.read_text().splitlines()]
     assert sorted(t["argv"] for t in told) == sorted([["own", str(q["question"]), f"{session} asks to write to told.origin.test:443"],
@@ -110,17 +107,17 @@ def test_a_loopback_url_is_posted_to(net):
     with net.webhook() as (port, out):
         net.use(f"{{url: 'http://127.0.0.1:{port}/hook?x=1'}}")
         session = net.fresh()
-        run = net.run(session, "x" * 300 + "\x1b[2J")
+        run = net.write_run(session, "x" * 300 + "\x1b[2J")
         path, _, body = out.readline().partition(" ")
         got = json.loads(body)
         assert path == "/hook?x=1" and set(got) == {"id", "summary"} and got["id"] == f"run-{run}"
         assert got["summary"].startswith(f"{session} asks to run xxx") and len(got["summary"]) < 256 and got["summary"].isprintable()
     before = net.counts()["failed"]
-    net.run(session, "true")  # nobody listens any more
+    net.write_run(session, "true")  # nobody listens any more
     assert base.eventually(lambda: net.counts()["failed"] == before + 1, 30)
     with net.webhook(500) as (port, out):
         net.use(f"{{url: 'http://127.0.0.1:{port}/'}}")
-        net.run(session, "true")
+        net.write_run(session, "true")
         assert out.readline()
         assert base.eventually(lambda: net.counts()["failed"] == before + 2, 30)
     assert "notify: question run-" in net.daemon.text()
@@ -135,7 +132,7 @@ def test_a_unix_socket_gets_a_line(net):
     try:
         net.use(f"{{socket: {path}}}")
         session = net.fresh()
-        run = net.run(session, "true")
+        run = net.write_run(session, "true")
         c, _ = listener.accept()
         with c, c.makefile() as lines:
             assert json.loads(lines.readline()) == {"id": f"run-{run}", "summary": f"{session} asks to run true with class write"}
@@ -159,7 +156,7 @@ def test_a_socket_of_a_sandbox_is_told_nothing(net):
         assert p.stdout.readline() == "up\n"
         before = net.counts()["failed"]
         net.use(f"{{socket: {path}}}")
-        net.run(net.fresh(), "true")
+        net.write_run(net.fresh(), "true")
         assert base.eventually(lambda: net.counts()["failed"] == before + 1, 30)
         p.kill()
         assert "summary" not in p.communicate(timeout=60)[0]
@@ -177,7 +174,7 @@ def test_one_that_hangs_or_fails_changes_nothing(net):
     before = net.counts()
     session = net.fresh()
     for i in range(6):
-        net.run(session, "true", str(i))
+        net.write_run(session, "true", str(i))
     q = net.ask(session, "https://hangs.origin.test/")
     net.answer(q, "host")
     got = subprocess.run(net.argv("curl", "-sS", "-m", "60", "-o", "/dev/null", "-w", "%{http_code}", "https://hangs.origin.test/", session=session),
@@ -187,30 +184,33 @@ def test_one_that_hangs_or_fails_changes_nothing(net):
     assert "it took too long" in net.daemon.text()
     net.use(f'{{command: ["{script(net, "fails", "#!/bin/sh%secho no chat here >&2%sexit 3%s" % (3 * (chr(10),)))}"]}}')
     failed = net.counts()["failed"]
-    net.run(net.fresh(), "true")
+    net.write_run(net.fresh(), "true")
     assert base.eventually(lambda: "exit code 3: no chat here" in net.daemon.text() or net.counts()["failed"] > failed + 3, 60)
     net.use('{command: ["/no/such/program"]}')
     failed = net.counts()["failed"]
-    net.run(net.fresh(), "true")
+    net.write_run(net.fresh(), "true")
     assert base.eventually(lambda: net.counts()["failed"] > failed, 60)
     net.use(None)
     sent = net.counts()
-    net.run(net.fresh(), "true")
+    net.write_run(net.fresh(), "true")
     assert net.counts()["waiting"] == 0 and net.counts()["sent"] == sent["sent"]
 
 
 def test_a_flood_of_one_session_keeps_nobody_elses_news_out(net):
     out = net.shared / "flood"
-    slow = f'{{command: ["{script(net, "slow", f"#!/bin/sh{chr(10)}echo $1 $2 >> {out}{chr(10)}")}"]}}'
-    net.use(slow)
+    ready = net.shared / "ready"  # until then the command waits: more is to be told than there is room for
+    text = f"#!/bin/sh\ni=0; while [ ! -e {ready} ] && [ $((i += 1)) -lt 600 ]; do sleep 0.1; done\necho $1 $2 >> {out}\n"
+    net.use(f'{{command: ["{script(net, "slow", text)}"]}}')
     busy, quiet = net.fresh(), net.fresh()
-    before, sent = net.counts()["dropped"], net.counts()["sent"]
+    before = net.counts()
+    since = lambda what: net.counts()[what] - before[what]
     for i in range(60):
-        net.run(busy, "true", str(i))
-    run = net.run(quiet, "true")
+        net.write_run(busy, "true", str(i))
+    run = net.write_run(quiet, "true")
+    ready.touch()
     assert base.eventually(lambda: out.exists() and f"run-{run} " in out.read_text(), 60), net.counts()
-    assert base.eventually(lambda: net.counts()["sent"] - sent + net.counts()["dropped"] - before == 61, 60), net.counts()
-    assert net.counts()["dropped"] > before and len(out.read_text().splitlines()) == net.counts()["sent"] - sent
+    assert base.eventually(lambda: since("sent") + since("failed") + since("dropped") == 61, 60), net.counts()
+    assert since("dropped") and since("sent") <= len(out.read_text().splitlines()) <= since("sent") + since("failed"), net.counts()
     net.api.end(busy)
 
 
@@ -241,13 +241,13 @@ def test_the_example_posts_to_a_webhook(net):
     with net.webhook() as (port, out):
         net.use(f'{{command: ["{example}", "http://127.0.0.1:{port}/hooks/abc"], network: true}}')
         session, before = net.fresh(), net.counts()["sent"]
-        run = net.run(session, "true")
+        run = net.write_run(session, "true")
         path, _, body = out.readline().partition(" ")
         text = json.loads(body)["text"]
         assert base.eventually(lambda: net.counts()["sent"] > before, 60), "the webhook goes when it has answered"
         assert path == "/hooks/abc" and f"{session} asks to run true" in text and f"netpawl answer run-{run} " in text
     sent = net.counts()["failed"]
-    net.run(session, "true")
+    net.write_run(session, "true")
     assert base.eventually(lambda: net.counts()["failed"] == sent + 1, 60) and "Connection refused" in net.daemon.text()
 
 
@@ -271,7 +271,7 @@ def test_health_counts_questions(net):
     now = net.api.health()["questions"]
     assert (now["pending"], now["asked"]) == (before["pending"] + 1, before["asked"] + 1) and now["waiting"] == 0
     net.answer(q, "deny")
-    run = net.run(session, "true")
+    run = net.write_run(session, "true")
     now = net.api.health()["questions"]
     assert (now["pending"], now["denied"], now["runs_pending"]) == (before["pending"], before["denied"] + 1, before["runs_pending"] + 1)
     net.api.ok("POST", f"/v1/runs/{run}/reject", {"reason": "a test"})

@@ -240,7 +240,7 @@ def test_many_sessions_kill_no_inspector():
             assert {i: pem_of(net, f"crowd/s{i}") for i in before} == before
             assert base.eventually(lambda: len(ca_files(net)) == 301, 20)
             net.api.escalate(f"crowd/s{len(crowd.processes) // 2}", "CONFIDENTIAL")
-            assert net.curl("-o", "/dev/null", "-w", "%{http_code}", "https://origin.test/x").stdout == "200"
+            assert base.eventually(lambda: net.curl("-o", "/dev/null", "-w", "%{http_code}", "https://origin.test/x").stdout == "200", 30)
             assert net.daemon.workers() == workers and len(workers) == 2
         assert " ended: " not in net.daemon.text()
 

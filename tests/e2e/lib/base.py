@@ -81,7 +81,7 @@ def env(**more):
     """What programs under test start with. The leak check needs ptrace and a clean exit: not in a sandbox."""
     base = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", LC_ALL="C.UTF-8", USER="tester")
     base.pop("NETPAWL_SOCKET", None)
-    base["ASAN_OPTIONS"] = "detect_leaks=0:abort_on_error=0"
+    base["ASAN_OPTIONS"] = "detect_leaks=0:abort_on_error=0:verify_asan_link_order=0"
     base["UBSAN_OPTIONS"] = "print_stacktrace=1"
     base.update(more)
     return base

@@ -75,7 +75,7 @@ class Daemon:
         which dies there once arm() was called."""
         assert self.process is None or self.process.poll() is not None, "it runs already"
         env = base.env(**more_env)
-        env["ASAN_OPTIONS"] = "detect_leaks=1:abort_on_error=0"
+        env["ASAN_OPTIONS"] = "detect_leaks=1:abort_on_error=0:verify_asan_link_order=0"
         if failpoint:
             env["NETPAWL_FAILPOINT"] = "x" * len(failpoint)
         binary = base.NETPAWLD_FAIL if failpoint else None
