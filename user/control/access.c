@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -126,6 +127,17 @@ static bool peer_has_group(const struct peer *peer, const gid_t *groups, size_t 
 	return peer->gid == group;
 }
 
+/* One that server_lend() has handed out: the kernel's word of a pair of sockets is who made it, and whoever has called the socket of
+ * the API is at an end that has its name. */
+static bool peer_is_lent(const struct peer *peer)
+{
+	struct sockaddr_un name;
+	socklen_t len = sizeof(name);
+
+	return peer->pid == getpid() && getsockname(peer->fd, (struct sockaddr *)&name, &len) == 0 &&
+	       len <= offsetof(struct sockaddr_un, sun_path);
+}
+
 void access_find(const struct access *access, const struct server_config *config, struct peer *peer)
 {
 	_free_ gid_t *groups = NULL;
@@ -134,8 +146,7 @@ void access_find(const struct access *access, const struct server_config *config
 
 	peer->roles = peer->uid == 0 ? ROLE_OPERATOR : 0;
 	peer->callers = 0;
-	/* The kernel's word of a pair of sockets is who made it: this is one that server_lend() has handed out. */
-	if (peer->pid == getpid()) {
+	if (peer_is_lent(peer)) {
 		peer->roles = config->approvals ? 0 : ROLE_READER;
 		return;
 	}
