@@ -22,6 +22,7 @@ static void finds_every_route(void **state)
 		request_fn *fn;
 	} calls[] = {
 		{ "GET", "/v1/health", health_get },
+		{ "GET", "/v1/node", node_get },
 		{ "GET", "/v1/metrics", metrics_get },
 		{ "POST", "/v1/sessions", sessions_create },
 		{ "GET", "/v1/sessions", sessions_list },
@@ -37,6 +38,7 @@ static void finds_every_route(void **state)
 		{ "PUT", "/v1/sessions/alice/demo/context", context_put },
 		{ "GET", "/v1/sessions/alice/demo/ca", session_ca_get },
 		{ "GET", "/v1/sessions/alice/demo/why", session_why },
+		{ "POST", "/v1/sessions/alice/demo/explain", session_explain },
 		{ "GET", "/v1/sessions/alice/demo/notices", notices_get },
 		{ "POST", "/v1/sessions/alice/demo/notices/ack", notices_ack },
 		{ "POST", "/v1/runs", runs_create },
@@ -55,6 +57,7 @@ static void finds_every_route(void **state)
 		{ "GET", "/v1/debug", debug_get },
 		{ "GET", "/v1/policy", policy_get },
 		{ "GET", "/v1/policy/source", policy_source_get },
+		{ "PUT", "/v1/policy/file", policy_file_save },
 		{ "POST", "/v1/policy/reload", policy_reload },
 		{ "POST", "/v1/forwards", forwards_create },
 		{ "POST", "/v1/forwards/1", forward_socket },
