@@ -48,9 +48,11 @@ bool placed_check(struct service *service, struct sandbox *sandbox)
 	}
 	if (now - sandbox->entered_ns < NP_PLACED_MS * 1000000ull)
 		return false;
-	sandbox->settled = true;
-	if (!sandbox_brings(service, sandbox, &problem))
+	sandbox->settled = !sandbox_brings(service, sandbox, &problem);
+	/* Somebody may be starting another process in a container just now (docker exec), which holds sockets of the runtime. */
+	if (sandbox->settled || (sandbox->pub.born && now - sandbox->entered_ns < NP_PLACED_BORN_MS * 1000000ull))
 		return false;
+	sandbox->settled = true;
 	placed_refuse(service, sandbox, problem.text);
 	return true;
 }

@@ -331,6 +331,40 @@ static void test_placed_processes_have_time_to_close(void **state)
 	}
 }
 
+/* What its runtime holds while it starts another process there goes by itself. */
+static void test_a_born_one_is_looked_at_again(void **state)
+{
+	(void)state;
+	for (int stays = 0; stays < 2; stays++) {
+		struct fake_cgroup *cg;
+		struct sandbox *sandbox;
+		char id[NP_SANDBOX_ID_MAX + 1];
+
+		fake_again();
+		assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+		sandbox = (struct sandbox *)made("a/b");
+		memcpy(id, sandbox->pub.id, sizeof(id));
+		sandbox->pub.born = true;
+		cg = fake_by_id(sandbox->pub.cgroup.id);
+		cg->populated = cg->brings = true;
+		service_sandbox_place(fake.service, &sandbox->pub);
+		service_sandbox_changed(fake.service, cg->id);
+		service_sweep(fake.service);
+		sandbox->entered_ns -= NP_PLACED_MS * 1000000ull;
+		fake_reset(0);
+		service_sweep(fake.service);
+		assert_non_null(strstr(fake.log, "look\n"));
+		assert_null(strstr(fake.log, "placed_sockets"));
+		cg->brings = stays;
+		sandbox->entered_ns -= NP_PLACED_BORN_MS * 1000000ull;
+		fake_reset(0);
+		service_sweep(fake.service);
+		assert_non_null(strstr(fake.log, "look\n"));
+		assert_int_equal(strstr(fake.log, "event placed_sockets\n") != NULL, stays);
+		assert_int_equal(service_sandbox_by_id(fake.service, id) == NULL, stays);
+	}
+}
+
 static int collect(void *data, const struct sandbox_info *sandbox)
 {
 	uint64_t *ids = data;
@@ -377,6 +411,7 @@ int main(void)
 		fake_test(test_adopt_looks_again_behind_the_gate),
 		fake_test(test_placed_processes_are_looked_at),
 		fake_test(test_placed_processes_have_time_to_close),
+		fake_test(test_a_born_one_is_looked_at_again),
 		fake_test(test_adopt_of_an_empty_cgroup_is_undone),
 		fake_test(test_adopt_of_what_the_kernel_knows_as_stricter),
 		fake_test(test_lists),
