@@ -115,9 +115,10 @@ class Docker(Engine):
         return ["docker", "-H", f"unix://{self.socket}"]
 
     def take(self, root):
-        tar = subprocess.Popen(["tar", "-C", str(root), "-c", "."], stdout=subprocess.PIPE)
-        p = subprocess.run(self.argv("import", "-", root.name), stdin=tar.stdout, capture_output=True, timeout=600, env=self.env())
-        assert tar.wait() == 0 and p.returncode == 0, p.stderr
+        tar = root.with_suffix(".tar")
+        roots.pack(root, tar)
+        self.call("import", tar, root.name, timeout=600)
+        tar.unlink()
 
     def words(self, root):
         return [root.name]

@@ -72,6 +72,12 @@ def small(where, *programs):
     programs_copy(where, *programs)
 
 
+def pack(root, to):
+    """As a tar. Its files are links that other tests make and remove meanwhile: to tar they change (1)."""
+    p = base.sh("tar", "-C", root, "-cf", to, ".", check=False, timeout=300)
+    assert p.returncode in (0, 1), p.stderr
+
+
 # -- what they are ------------------------------------------------------------------------------------------
 
 def debian(where):

@@ -42,7 +42,7 @@ def engine_of(net, kind, **kw):
     engine = kind(net.world, **kw)
     root = engine.dir / "debian"
     roots.debian(root)
-    base.sh("tar", "-C", root, "-cf", engine.dir / "debian.tar", ".", timeout=300)
+    roots.pack(root, engine.dir / "debian.tar")
     engine("import", engine.dir / "debian.tar", "debian", timeout=600)
     return engine
 
