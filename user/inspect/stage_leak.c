@@ -57,10 +57,9 @@ static enum stage_result leak_fail(struct exchange *ex, int error)
 }
 
 /* No placeholder becomes a value in there: whoever put it there meant it for somebody else, or could not know. */
-static enum stage_result placeholder_refuse(struct exchange *ex)
+static enum stage_result placeholder_refuse(struct exchange *ex, const struct placeholder *placeholder)
 {
-	const struct credential *credential =
-		&ex->client->worker->policy->credentials[ex->leak->placeholder->credential];
+	const struct credential *credential = &ex->client->worker->policy->credentials[placeholder->credential];
 	char words[NP_NAME_MAX + 80];
 
 	snprintf(ex->report.credential, sizeof(ex->report.credential), "%s", credential->name);
@@ -106,8 +105,8 @@ static enum stage_result leak_judge(struct exchange *ex, const struct secret_set
 
 	if (found == -1)
 		return STAGE_NEXT;
-	if (found == -EACCES)
-		return placeholder_refuse(ex);
+	if (found == -EACCES && ex->leak)
+		return placeholder_refuse(ex, ex->leak->placeholder);
 	if (found < -1)
 		return leak_fail(ex, found);
 	name = leak_report(ex->client, set, found);
