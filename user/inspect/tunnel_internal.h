@@ -19,7 +19,6 @@ struct messages;
 
 struct tunnel {
 	struct client *client;
-	unsigned stage;		    /* of stages[] that is next */
 	struct hold hold;	    /* it waits for an answer, */
 	struct ask ask;		    /* of a person, */
 	struct origin_dial *dial;   /* is on the way, */
@@ -27,17 +26,18 @@ struct tunnel {
 	struct splice *splice;	    /* the kernel's */
 	uint64_t first;		    /* bytes that went before it */
 	uint64_t sent, received;    /* bytes that were counted */
-	bool message;		    /* its end, whatever that was, is one event */
-	struct route route;	    /* where it leads, */
-	bool routed;		    /* if that is known here */
+	struct route route;	    /* where it leads, if that is known here: routed */
 	const char *proxy;	    /* the upstream proxy that it goes by: its URL, or NULL */
-	bool looks;		    /* it could lead to an address only if its requests are seen */
 	struct head head;	    /* of the request that it grew out of; without a method: none did */
 	struct carried *carried;    /* credentials that it carries; NULL: the policy had none when it began */
 	struct websocket frames[2]; /* of a websocket: the origin's, the client's */
 	struct messages *messages;  /* what is in them; NULL: nobody searches them */
 	struct link_request report;
-	char named[NP_NAME_MAX + 1]; /* the one that the rule names which allows it, or "" */
+	unsigned stage; /* of stages[] that is next */
+	bool message;	/* its end, whatever that was, is one event */
+	bool routed;
+	bool looks;		     /* it could lead to an address only if its requests are seen */
+	char named[NP_NAME_MAX + 1]; /* the credential that the rule names which allows it, or "" */
 };
 
 struct tunnel *tunnel_new(struct client *client);			 /* NULL: out of memory */
