@@ -139,7 +139,7 @@
 #define NP_ARCHIVE_BYTES       (4ull << 30) /* the archive of one workspace, unless the policy says otherwise */
 #define NP_ARCHIVE_S	       3600	    /* tar or rm works on one workspace for so long at most */
 #define NP_PLACED_MS	       1000 /* a process that is placed in a sandbox has so long to close what it inherited */
-#define NP_PLACED_BORN_MS      3000 /* in a container longer: its runtime may be starting another process */
+#define NP_PLACED_BORN_MS      10000 /* in a container longer: its runtime may be starting another process */
 #define NP_NOTICE_READERS      16   /* readers of one session's notices whose place is kept */
 #define NP_NOTICES_PER_SESSION 5    /* levels and modes only rise: three and two steps. Not a bound, its consequence */
 #define NP_NOTICE_LINE	       (64u << 10) /* one notice as JSON: its text and names, each byte escaped as six */
