@@ -199,6 +199,29 @@ def test_and_nothing_that_makes_more_of_an_editor(d, old, new, key):
     assert ask(d, text)[0] == 200 and ask(d, before)[0] == 200, "an operator does"
 
 
+@pytest.mark.parametrize("more, key", [
+    ("credentials: {c: {source: {env: HOME}, for: '@ours'}}\n", "credentials"),
+    ("credentials: {c: {source: {env: HOME}}}\nrules:\n  - allow: '@ours'\n    credential: c\n", "credential"),
+    ("lists: {all: ['@ours']}\ncredentials: {c: {source: {env: HOME}, for: '@all'}}\n", "credentials"),
+    ("upstream_proxy: [{url: direct, hosts: '@ours'}]\n", "upstream_proxy")])
+def test_nor_by_a_list_that_operators_name(d, more, key):
+    """Where a credential goes is in the list, which is in another file. The controls: the same change where only rules name it, and an operator's."""
+    before, lists = d.policy.read_text(), (d.dir / "more/lists.yaml").read_text()
+    text = before.replace("rules:\n", more if "rules:" in more else more + "rules:\n", 1)
+    other = lists + "  # an editor's\n" + "  own: [three.example]\n"
+    assert ask(d, text)[0] == 200
+    try:
+        changed = other.replace("ours: [", "ours: [evil.example, ")
+        p = as_user(d, EDITOR, "policy", "save", "-", "--name", "more/lists.yaml", input=changed)
+        assert p.returncode == 1 and f'only operators change lists that lead somewhere else in "{key}"' in p.stderr, p
+        assert (d.dir / "more/lists.yaml").read_text() == lists
+        assert as_user(d, EDITOR, "policy", "save", "-", "--name", "more/lists.yaml", input=other).returncode == 0, "a list that they do not name"
+        assert ask(d, changed, "more/lists.yaml")[0] == 200, "an operator does"
+    finally:
+        assert ask(d, before)[0] == 200
+    assert as_user(d, EDITOR, "policy", "save", "-", "--name", "more/lists.yaml", input=lists).returncode == 0, "only rules name it now"
+
+
 @pytest.mark.parametrize("uid", [65533, 65532], ids=["reader", "nobody"])
 def test_others_do_not(d, uid):
     before = d.policy.read_text()

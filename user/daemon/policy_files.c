@@ -150,7 +150,7 @@ static int text_is_seen(int dir, const char *name, const struct policy_save *sav
 }
 
 /* Reads the policy as it would be. What is on the disk and not live would come with it: whoever saves has not seen that. */
-static int policy_would_be(const struct loaded_policy *loaded, const struct policy_save *save,
+static int policy_would_be(const struct loaded_policy *loaded, const struct policy_save *save, struct policy **ret_then,
 			   struct failure *ret_failure)
 {
 	_policy_ struct policy *now = NULL, *then = NULL;
@@ -173,23 +173,26 @@ static int policy_would_be(const struct loaded_policy *loaded, const struct poli
 				 r == -E2BIG ? "its address rules make more entries than the gate's tables hold"
 					     : strerror(-r));
 	gate_tables_free(&tables);
+	*ret_then = take_ptr(then);
 	return 0;
 }
 
 static int save_check(const struct loaded_policy *loaded, const struct policy_save *save, const struct buf *old,
 		      struct failure *ret_failure)
 {
-	const char *key;
-	int r = policy_would_be(loaded, save, ret_failure);
+	_policy_ struct policy *then = NULL;
+	const char *key = "this", *named;
+	int r = policy_would_be(loaded, save, &then, ret_failure);
 
 	if (r < 0 || save->operator)
 		return r;
 	r = editor_change_check(old->data, old->len, save->text, strlen(save->text), &key);
-	if (r == 0)
+	named = r == 0 ? editor_lists_check(loaded->policy, then) : NULL;
+	if (r == 0 && !named)
 		return 0;
 	*ret_failure = (struct failure){ .reason = NP_R_NO_ROLE };
-	snprintf(ret_failure->text, sizeof(ret_failure->text), "%.200s: only operators change \"%s\"", save->file,
-		 r == -EACCES ? key : "this");
+	snprintf(ret_failure->text, sizeof(ret_failure->text), "%.200s: only operators change %s\"%s\"", save->file,
+		 named ? "lists that lead somewhere else in " : "", named ? named : key);
 	return -EACCES;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/cleanup.h"
+#include "policy/credential.h"
 #include "policy/keys.h"
 #include "policy/yaml.h"
 #include "vocab/limits.h"
@@ -109,4 +110,66 @@ int editor_change_check(const char *before, size_t before_len, const char *after
 		return r;
 	*ret_key = section_changed(old, new);
 	return *ret_key ? -EACCES : 0;
+}
+
+/* -- what lists make of it ------------------------------------------------------- */
+
+static bool patterns_equal(const struct pattern *a, const struct pattern *b)
+{
+	if (a->kind != b->kind || a->protocols != b->protocols || a->inspected != b->inspected ||
+	    a->first_port != b->first_port || a->last_port != b->last_port)
+		return false;
+	if (a->kind == PATTERN_NAME)
+		return !strcmp(a->name, b->name);
+	return a->bits == b->bits && a->v4 == b->v4 && !memcmp(&a->addr, &b->addr, sizeof(a->addr));
+}
+
+static bool runs_equal(const struct policy *before, struct pattern_run a, const struct policy *after,
+		       struct pattern_run b)
+{
+	if (a.n != b.n)
+		return false;
+	for (uint32_t i = 0; i < a.n; i++)
+		if (!patterns_equal(&before->patterns[a.first + i], &after->patterns[b.first + i]))
+			return false;
+	return true;
+}
+
+static bool rules_equal(const struct policy *before, const struct rule *a, const struct policy *after,
+			const struct rule *b)
+{
+	return a->mark == b->mark && runs_equal(before, (struct pattern_run){ a->pattern, a->n_patterns }, after,
+						(struct pattern_run){ b->pattern, b->n_patterns });
+}
+
+static bool carrier_is_new(const struct policy *before, const struct policy *after, const struct rule *rule)
+{
+	for (size_t i = 0; rule->credential && i < before->n_rules; i++)
+		if (before->rules[i].credential && rules_equal(before, &before->rules[i], after, rule))
+			return false;
+	return rule->credential != NULL;
+}
+
+const char *editor_lists_check(const struct policy *before, const struct policy *after)
+{
+	if (before->n_credentials != after->n_credentials)
+		return "credentials";
+	for (size_t i = 0; i < after->n_credentials; i++)
+		if (!runs_equal(before, before->credentials[i].hosts, after, after->credentials[i].hosts))
+			return "credentials";
+	for (size_t i = 0; i < after->n_rules; i++)
+		if (carrier_is_new(before, after, &after->rules[i]))
+			return "credential";
+	if (before->n_proxies != after->n_proxies)
+		return "upstream_proxy";
+	for (size_t i = 0; i < after->n_proxies; i++)
+		if (!runs_equal(before, before->proxies[i].hosts, after, after->proxies[i].hosts) ||
+		    !runs_equal(before, before->proxies[i].except, after, after->proxies[i].except))
+			return "upstream_proxy";
+	if (before->n_full != after->n_full)
+		return "full";
+	for (size_t i = 0; i < after->n_full; i++)
+		if (!rules_equal(before, &before->full[i], after, &after->full[i]))
+			return "full";
+	return rules_equal(before, &before->read_only, after, &after->read_only) ? NULL : "read_only";
 }
