@@ -15,6 +15,7 @@ from lib.rogues import Rogues, read_head
 
 VALUE = "".join(["sk-R3al", "-\"S3cret\\Value-0123456789"])  # in no file: sandboxes of tests see this one
 FOURTH = "".join(["sk-F0urth", "-S3cretValue-1122334455"])
+FIFTH = "".join(["sk-F1fth", "-S3cretValue-6677889900"])
 THIRD = "".join(["sk-Th1rd", "-S3cretValue-5544332211"])
 OTHER = "".join(["sk-Oth3r", "-S3cretValue-9876543210"])
 POLICY = """version: 1
@@ -22,6 +23,7 @@ credentials:
   talks: {{source: {{file: {value}}}, for: talks.origin.test, as: [websocket, bearer], placeholder: {{env: TALKS, like: "sk-{{40}}"}}}}
   strict: {{source: {{file: {other}}}, for: strict.origin.test, as: websocket, echo: refuse, placeholder: {{env: STRICT}}, on_leak: raise SECRET}}
   low: {{source: {{file: {fourth}}}, for: talks.origin.test, as: websocket, levels: [INTERNAL], placeholder: {{env: LOW}}}}
+  high: {{source: {{file: {fifth}}}, for: high.origin.test, as: websocket, levels: [CONFIDENTIAL], placeholder: {{env: HIGH}}}}
   header: {{source: {{file: {third}}}, for: header.origin.test, placeholder: {{env: HEADER}}}}
 levels: {{INTERNAL: proxied}}
 rules:
@@ -29,10 +31,10 @@ rules:
     websocket: true
 """
 
-# argv: host, then JSON of [header lines, frames in hex, how many bytes go at a time]; prints what came of messages, as JSON.
+# argv: host, then JSON of [header lines, frames in hex, how many bytes go at a time, is a line awaited before]; prints what came of messages, as JSON.
 CLIENT = r"""
 import json, socket, ssl, struct, sys
-host, head, frames, each = sys.argv[1], *json.loads(sys.argv[2])
+host, head, frames, each, wait = sys.argv[1], *json.loads(sys.argv[2])
 s = ssl.create_default_context().wrap_socket(socket.create_connection((host, 443)), server_hostname=host)
 s.settimeout(60)
 s.sendall(head.encode())
@@ -50,6 +52,8 @@ while b"\r\n\r\n" not in got and more():
     pass
 answer, _, got = got.partition(b"\r\n\r\n")
 print(answer.decode("latin-1").split("\r\n")[0], flush=True)
+if wait:
+    sys.stdin.readline()
 if b" 101 " in answer:
     data = bytes.fromhex(frames)
     try:
@@ -108,7 +112,7 @@ class Net(Rogues):
     def __init__(self, stack, policy):
         super().__init__(stack, policy, inspectors=1)
         self.heads, self.messages, self.says = [], [], None
-        for name in ("talks", "strict", "header", "elsewhere"):
+        for name in ("talks", "strict", "header", "high", "elsewhere"):
             self.origin(f"{name}.origin.test", self.echoes, 443)
 
     def echoes(self, c):
@@ -137,11 +141,17 @@ class Net(Rogues):
         assert status == 200
         return {p["name"]: p["placeholder"] for p in got["placeholders"]}[name]
 
-    def talk(self, host, frames, each=65536, session=None, **fields):
-        what = json.dumps([websocket.request(host, **fields), (frames + websocket.masked(b"\x03\xe8", 0x88)).hex(), each])
-        p = subprocess.run(self.argv(base.PYTHON, "-c", CLIENT, host, what, session=session), capture_output=True, timeout=240, env=self.env(), text=True)
-        assert p.returncode == 0, p.stderr
-        status, _, rest = p.stdout.partition("\n")
+    def talk(self, host, frames, each=65536, session=None, between=None, **fields):
+        what = json.dumps([websocket.request(host, **fields), (frames + websocket.masked(b"\x03\xe8", 0x88)).hex(), each, between is not None])
+        with subprocess.Popen(self.argv(base.PYTHON, "-c", CLIENT, host, what, session=session), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, env=self.env(), text=True) as p:
+            status = p.stdout.readline()
+            if between:
+                between()
+            p.stdin.write("\n")
+            p.stdin.close()
+            rest = p.stdout.read()
+            assert p.wait(timeout=240) == 0, p.stderr.read()
         return status, json.loads(rest)
 
     def refused(self, reason, host="", **fields):
@@ -152,7 +162,7 @@ class Net(Rogues):
 @pytest.fixture(scope="module")
 def net():
     with contextlib.ExitStack() as stack:
-        files = {n: stack.enter_context(secret_file(v.encode())) for n, v in (("value", VALUE), ("other", OTHER), ("third", THIRD), ("fourth", FOURTH))}
+        files = {n: stack.enter_context(secret_file(v.encode())) for n, v in (("value", VALUE), ("other", OTHER), ("third", THIRD), ("fourth", FOURTH), ("fifth", FIFTH))}
         n = Net(stack, POLICY.format(**files))
         n.files = files
         yield n
@@ -272,3 +282,18 @@ def test_a_rise_takes_it_away(net):
     net.messages.clear()
     net.talk("talks.origin.test", websocket.masked(b"say " + word), session=session)
     assert net.messages == [] and net.refused("credential_elsewhere", credential="low")
+
+
+def test_nor_does_a_rise_bring_it_where_nobody_searches(net):
+    """What comes back on this websocket was not to be searched when it began: the value does not go there. On one that begins now it does."""
+    session = net.new_session("INTERNAL")
+    word = net.placeholder("high", session).encode()
+    say = websocket.masked(b"say " + word)
+    status, out = net.talk("high.origin.test", say, session=session, between=lambda: net.raise_to(session, "CONFIDENTIAL"))
+    assert " 101 " in status and net.messages == [] and FIFTH not in json.dumps(out)
+    assert [e for e in net.refused("credential_elsewhere", credential="high") if "began" in e["text"]]
+    status, out = net.talk("high.origin.test", say, session=session)  # the controls: a new one, and an old one without the word
+    assert net.messages == [b"say " + FIFTH.encode()] and ["message", "say " + word.decode()] in out
+    other = net.new_session("INTERNAL")
+    status, out = net.talk("high.origin.test", websocket.masked(b"nothing"), session=other, between=lambda: net.raise_to(other, "CONFIDENTIAL"))
+    assert net.messages[1:] == [b"nothing"] and ["message", "nothing"] in out

@@ -114,6 +114,10 @@ const struct secret *credential_look_value(struct credential_look *look, const s
 	if (look->carried->generation != worker->secrets.generation)
 		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_MISSING,
 					      "values have changed since the request began: it may be sent again");
+	/* A level may have it that the one of the beginning had not: what comes back to this websocket is not searched for it. */
+	if (!look->ex && !look->carried->body_values)
+		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
+					      "it was not for this websocket when that began: another may have it");
 	if (!carried_note(look, credential))
 		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
 					      "too many of them in one request");
