@@ -10,8 +10,8 @@
 
 /* A command that is to print a value: command.c's. */
 struct command {
-	pid_t pid;  /* 0: none runs */
-	int output; /* of it; when that is at its end, a descriptor of the process, which has yet to end */
+	pid_t pid;	   /* 0: none runs */
+	int output;	   /* of it; when that is at its end, a descriptor of the process, which has yet to end */
 	uint64_t until_ns; /* it is killed then */
 	char *text;	   /* locked, SOURCE_ROOM bytes */
 	size_t len;
