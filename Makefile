@@ -11,7 +11,7 @@
 # make test-browser-soak  the page under 50 events a second for ten minutes, and with a history of 100,000
 # make test-clients  curl, wget, Python, Node, Go, Java, git, npm, apt and others through the inspector
 # make test-monitoring  metrics and alert rules by Debian's promtool, HAR by its schema
-# make test-upgrade  from the last build of ABI version 4, made from the git history, to this one, and from this one to the next, under traffic
+# make test-upgrade  from builds of ABI versions 4 and 6, made from the git history, to this one, and from this one to the next, under traffic
 # make bench      measure, print ratios, write JSON into build/bench/
 # make vm         run the gate on Debian's 6.1 and 6.12 kernels, emulated: KERNELS="6.1 6.12 6.12-nolsm"
 # make differential  DIFF_POLICIES (1000) random policies against a real sandbox, the manual and explain; DIFF_SEED repeats one
@@ -386,25 +386,28 @@ test-containers:
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
 	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTEST) $(T) tests/containers
 
-# The last commit of the ABI version before this one. Built once; without the history there is nothing to upgrade from.
-OLD_COMMIT = 3d5402fa96d6ebfa64a8988a5942a0352c27e2ec
-OLD_BUILD = build/abi4
-$(OLD_BUILD)/build/netpawld:
-	$(say) OLD $(OLD_BUILD)
-	$(Q)rm -rf $(OLD_BUILD) && mkdir -p $(OLD_BUILD)
-	$(Q)git archive $(OLD_COMMIT) | tar -x -C $(OLD_BUILD)
-	$(Q)env -u MAKEFLAGS -u MAKELEVEL $(MAKE) --no-print-directory -C $(OLD_BUILD) -j$(shell nproc) BUILD=build all
+# Commits of older versions of the ABI: the oldest that can be taken over from, and the one before this. Built once; without the
+# history there is nothing to upgrade from.
+OLD_ABIS = 4 6
+OLD_COMMIT_4 = 3d5402fa96d6ebfa64a8988a5942a0352c27e2ec
+OLD_COMMIT_6 = d038d39541d5a613ddaaf3a1f179282d0d2364a5
+OLD_BUILDS = $(OLD_ABIS:%=build/abi%/build/netpawld)
+OLD_THERE = $(foreach abi,$(OLD_ABIS),git cat-file -e $(OLD_COMMIT_$(abi)) 2>/dev/null &&) true
+$(OLD_BUILDS): build/abi%/build/netpawld:
+	$(say) OLD build/abi$*
+	$(Q)rm -rf build/abi$* && mkdir -p build/abi$*
+	$(Q)git archive $(OLD_COMMIT_$*) | tar -x -C build/abi$*
+	$(Q)env -u MAKEFLAGS -u MAKELEVEL $(MAKE) --no-print-directory -C build/abi$* -j$(shell nproc) BUILD=build all
 # These sources as a build of the next ABI version, for sandboxes that older ones do not know.
 NEXT_BUILD = build/next
 test-upgrade: deps
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all $(BUILD)/test/netpawld
 	$(Q)$(PYTHON) tests/upgrade/next_build.py $(NEXT_BUILD)
 	$(Q)env -u MAKEFLAGS -u MAKELEVEL $(MAKE) --no-print-directory -C $(NEXT_BUILD) -j$(shell nproc) BUILD=build all
-	$(Q)if ! git cat-file -e $(OLD_COMMIT) 2>/dev/null; then \
-		echo "skipped: the history of this repository does not have $(OLD_COMMIT), so there is nothing to upgrade from"; \
-	else $(MAKE) --no-print-directory $(OLD_BUILD)/build/netpawld && \
-		NETPAWL_BUILD=$(abspath $(BUILD)) NETPAWL_OLD_BUILD=$(abspath $(OLD_BUILD)/build) \
-		NETPAWL_NEXT_BUILD=$(abspath $(NEXT_BUILD)/build) $(PYTEST) $(T) tests/upgrade; fi
+	$(Q)if ! { $(OLD_THERE); }; then \
+		echo "skipped: the history of this repository does not go back to what there is to upgrade from"; \
+	else $(MAKE) --no-print-directory $(OLD_BUILDS) && \
+		NETPAWL_BUILD=$(abspath $(BUILD)) NETPAWL_NEXT_BUILD=$(abspath $(NEXT_BUILD)/build) $(PYTEST) $(T) tests/upgrade; fi
 
 # Some hundreds of attempts with a seed that stays are in make test; this takes another one each time, and prints it.
 DIFF_POLICIES = 1000
@@ -461,8 +464,8 @@ KERNELS = 6.1 6.12 6.12-nolsm
 vm:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) $(VM_DEPS)"
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all $(BUILD)/tests/vm/check
-	$(Q)! git cat-file -e $(OLD_COMMIT) 2>/dev/null || $(MAKE) --no-print-directory $(OLD_BUILD)/build/netpawld
-	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) NETPAWL_OLD_BUILD=$(abspath $(OLD_BUILD)/build) $(PYTHON) tests/vm/run.py $(KERNELS)
+	$(Q)! { $(OLD_THERE); } || $(MAKE) --no-print-directory build/abi4/build/netpawld
+	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) NETPAWL_OLD_BUILD=$(abspath build/abi4/build) $(PYTHON) tests/vm/run.py $(KERNELS)
 
 run: deps
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
 """From the last build of an older ABI version to this one, with sandboxes that run, talk and try all the time: nothing is lost
-that can be kept, and at no moment does a packet leave that one of the two would have held back.
+that can be kept, and at no moment does a packet leave that one of the two would have held back. ABI 4 is the oldest that can be taken
+over from; with the newest one before this, sandboxes that may have a network namespace of their own have one.
 
-`make test-upgrade` builds the older one from the history of the repository."""
+`make test-upgrade` builds the older ones from the history of the repository."""
 import contextlib
 import ctypes
 import json
 import os
-import pathlib
+import re
 import struct
 import subprocess
 import time
@@ -20,10 +21,12 @@ from lib.daemon import Daemon, NotReady
 from lib.origins import Origins
 from lib.world import FAR, FAR_OTHER, SINK, World
 
-OLD = pathlib.Path(os.environ.get("NETPAWL_OLD_BUILD", base.ROOT / "build/abi4/build")).resolve()
-OLD_PINS, OLD_MAP = "v4", "np_boxes"
-if not (OLD / "netpawld").exists():
-    pytest.skip("there is no build of the older version: it is made from the repository's history", allow_module_level=True)
+NOW = re.search(r"NP_ABI_VERSION (\d+)", (base.ROOT / "include/sandbox.h").read_text())[1]
+# Version: the map that has its sandboxes.
+MAPS = {4: "np_boxes", 6: "np_sandboxes"}
+OLD = {n: base.ROOT / f"build/abi{n}/build" for n in MAPS}
+if not all((folder / "netpawld").exists() for folder in OLD.values()):
+    pytest.skip("there is no build of an older version: they are made from the repository's history", allow_module_level=True)
 
 # Denied in every mode: also FULL has somewhere that it may not go.
 POLICY = f"""version: 1
@@ -55,18 +58,20 @@ def of_build(folder):
 class Scene:
     """A daemon of the older build, its sandboxes, and what they do."""
 
-    def __init__(self, stack):
+    def __init__(self, stack, version):
+        self.version, self.old = version, OLD[version]
+        self.own = version >= 6  # network namespaces: sandboxes have one, where they may
         self.world = World(tcp_ports=(53, 8080, 9000))
         stack.callback(self.world.close)
         self.origins = Origins(self.world)
         stack.callback(self.origins.close)
         policy = self.origins.dir / "policy.yaml"
-        policy.write_text(POLICY + base.PERMITS)
+        policy.write_text(POLICY + base.permits("private" if self.own else None))
         self.daemon = Daemon(self.world, policy=policy, inspectors=1,
                              more=["--resolvers", self.origins.resolvers, "--roots", self.origins.authority.pem])
         stack.callback(self.daemon.close)
         self.api = self.daemon.api
-        with of_build(OLD):
+        with of_build(self.old):
             self.daemon.start()
             base.eventually(lambda: self.api.health()["inspectors"] == 1, 10)
             self.made = {
@@ -84,8 +89,11 @@ class Scene:
         self.api.escalate(self.made["none"].session, "SECRET", dataset="d")
         self.name = self.resolve()
         self.before = self.state()
-        self.old_pins = self.daemon.pin_dir / OLD_PINS
-        assert (self.old_pins / "maps" / OLD_MAP).exists()
+        self.old_pins = self.daemon.pin_dir / f"v{version}"
+        self.old_map = self.old_pins / "maps" / MAPS[version]
+        assert self.old_map.exists()
+        netns = {name: os.stat(f"/proc/{min(box.pids())}/ns/net").st_ino for name, box in self.made.items()}
+        assert {name for name in netns if netns[name] != netns["full"]} == ({"none", "proxied", "read_only"} if self.own else set())
 
     def keep(self, script):
         return self.daemon.cli("run", "--keep", "--session", self.kept, "--level", "CONFIDENTIAL", "--", "sh", "-c", script,
@@ -117,7 +125,7 @@ class Scene:
             self.made[name].call("dial", family=4, addr=FAR[4], port=9000, keep="echo", data="one", recv=10)
         self.made["full"].call("dial", family=4, addr=FAR[4], port=SINK, keep="transfer")
         self.made["full"].call("stream", keep="transfer", size=1000, pause=0.005, limit_s=120)
-        self.loop = base.popen([*self.world.enter(), OLD / "netpawl", "run", *base.shown(), "--session",
+        self.loop = base.popen([*self.world.enter(), self.old / "netpawl", "run", *base.shown(), "--session",
                                 self.made["proxied"].session, "--", "sh", "-c",
                                 "while :; do "
                                 "curl -s -m 5 -o /dev/null -w 'good %{http_code}\\n' http://origin.test/; "
@@ -160,10 +168,10 @@ class Scene:
         assert set(self.answers()) <= {"good 200", "good 000", "bad 403", "bad 000"}, set(self.answers())
 
 
-@pytest.fixture
-def scene():
+@pytest.fixture(params=sorted(MAPS), ids="from{}".format)
+def scene(request):
     with contextlib.ExitStack() as stack:
-        yield Scene(stack)
+        yield Scene(stack, request.param)
 
 
 def dump(daemon, version, name):
@@ -189,8 +197,8 @@ def check_carried_over(scene):
         assert all(now.get(k) == was.get(k) for k in ("session", "mode", "cgroup", "cgroup_id", "adopted", "kept", "class")), (now, was)
         assert now["counts_partial"], "what the older gate has counted is not ours to tell"
     assert not scene.old_pins.exists()
-    assert [p.name for p in d.pin_dir.iterdir()] == ["v7"]
-    rungs = {key: value["rung"] for key, value in dump(d, "v7", "np_sandboxes").items()}
+    assert [p.name for p in d.pin_dir.iterdir()] == [f"v{NOW}"]
+    rungs = {key: value["rung"] for key, value in dump(d, f"v{NOW}", "np_sandboxes").items()}
     for name, box in made.items():
         rung = rungs[int(box.info["cgroup_id"])]
         assert rung["flags"] == (1 if name == "read_only" else 0), name
@@ -199,7 +207,7 @@ def check_carried_over(scene):
         names = attached(cgroup)
         assert names and len(names) == len(set(names)), f"{cgroup}: {names}"
     [event] = d.api.events(reason="upgraded")
-    assert "from ABI version 4" in event["text"] and "not carried over" in event["text"] and "cut" in event, event
+    assert f"from ABI version {scene.version}" in event["text"] and "not carried over" in event["text"] and "cut" in event, event
 
 
 def check_works(scene):
@@ -268,7 +276,7 @@ def test_killed_at_every_step(scene):
 
 def raise_abi4(daemon, cgroup_id, mode, generation, level, depth=1):
     """np_raise of the older gate: struct np_raise of ABI 4."""
-    fd = bpf.obj_get(daemon.pin_dir / OLD_PINS / "progs/np_raise")
+    fd = bpf.obj_get(daemon.pin_dir / "v4/progs/np_raise")
     try:
         ctx = ctypes.create_string_buffer(struct.pack("IIQIII136sIII", 4, mode, cgroup_id, generation, depth, level, b"", 0, 0, 0))
         attr = struct.pack("IIIIQQIIIIQQIIII", fd, 0, 0, 0, 0, 0, 0, 0, 176, 0, ctypes.addressof(ctx), 0, 0, 0, 0, 0)
@@ -277,6 +285,7 @@ def raise_abi4(daemon, cgroup_id, mode, generation, level, depth=1):
         os.close(fd)
 
 
+@pytest.mark.parametrize("scene", [4], indirect=True)
 def test_what_only_the_older_kernel_side_knows_stands(scene):
     """The old daemon died between the raise and the record: the record is behind, and follows. A flag likewise."""
     d, made = scene.daemon, scene.made
@@ -289,7 +298,7 @@ def test_what_only_the_older_kernel_side_knows_stands(scene):
     assert (now["level"], now["mode"]) == ("CONFIDENTIAL", "PROXIED") and now["generation"] >= 9
     assert d.api.sandbox(made["full"].id)["mode"] == "PROXIED"
     assert d.api.events(session=made["full"].session, reason="reconciled")
-    assert dump(d, "v7", "np_sandboxes")[int(made["full_adopted"].info["cgroup_id"])]["rung"]["flags"] == 1
+    assert dump(d, f"v{NOW}", "np_sandboxes")[int(made["full_adopted"].info["cgroup_id"])]["rung"]["flags"] == 1
     with scene.world.watch() as watch:
         for name in ("full", "full_adopted"):
             assert made[name].try_("dial", family=4, addr=FAR[4], port=9000) == "ECONNREFUSED", name
@@ -316,11 +325,11 @@ def test_an_older_gate_that_cannot_be_read_goes_on(scene):
     """Attached, but without its map: nobody can tell how strict each sandbox is. The new one does not start, and its pins do
     not keep the older one from starting."""
     scene.daemon.kill()
-    (scene.old_pins / "maps" / OLD_MAP).unlink()
+    scene.old_map.unlink()
     with pytest.raises(NotReady) as e:
         scene.daemon.start()
     assert e.value.code == 1 and "goes on enforcing" in e.value.text, e.value.text
-    assert [p.name for p in scene.daemon.pin_dir.iterdir()] == [OLD_PINS]
+    assert [p.name for p in scene.daemon.pin_dir.iterdir()] == [scene.old_pins.name]
     assert scene.made["full"].try_("dial", family=4, addr=FAR[4], port=9000) == "ok"
     for name in ("none", "none_adopted", "proxied"):
         assert scene.made[name].try_("dial", family=4, addr=FAR[4], port=9000) == "ECONNREFUSED"
@@ -330,7 +339,7 @@ def test_the_older_build_does_not_come_back(scene):
     """A downgrade: its words are its own; what counts is that the newer gate stays as it is."""
     scene.daemon.restart("stop")
     scene.daemon.stop()
-    with of_build(OLD), pytest.raises(NotReady) as e:
+    with of_build(scene.old), pytest.raises(NotReady) as e:
         scene.daemon.start()
     assert e.value.code == 1 and "version" in e.value.text
     for name in ("none", "none_adopted", "proxied"):
