@@ -31,11 +31,6 @@ void own_network_note(struct service *service, struct sandbox *sandbox)
 	service->own_networks += sandbox->pub.own_network;
 }
 
-static bool same_user(const struct session_name *a, const struct session_name *b)
-{
-	return a->user_len == b->user_len && !memcmp(a->text, b->text, a->user_len);
-}
-
 /* No user takes them all from the others. more: that he is about to have. */
 static int share_check(struct service *service, const struct session_name *session, unsigned more,
 		       struct failure *ret_failure)
@@ -45,7 +40,7 @@ static int share_check(struct service *service, const struct session_name *sessi
 	if (service->own_networks + more <= NP_NAMESPACES_PER_USER)
 		return 0;
 	for (const struct sandbox *s = TAILQ_FIRST(&service->all); s; s = TAILQ_NEXT(s, of_all))
-		n += s->pub.own_network && same_user(&s->pub.session, session);
+		n += s->pub.own_network && session_name_same_user(&s->pub.session, session);
 	if (n <= NP_NAMESPACES_PER_USER)
 		return 0;
 	return service_fail(

@@ -27,6 +27,7 @@ struct awaited {
 	uint64_t found_ns;  /* when it was found there: for NP_NEWBORN_MS its runtime may be the cause */
 	uint64_t next_ns;   /* when to try again */
 	bool reported;	    /* that it is outside, or not whole */
+	bool counted;	    /* by awaited_most() */
 	char path[];
 };
 
@@ -67,6 +68,41 @@ static void awaited_watch(struct service *service, const struct awaited *a)
 		gate->children_watch(gate->ctx, &parent);
 }
 
+/* The oldest of the user who has the most, or of the session that has the most of this user's (NULL: of any). */
+static struct awaited *awaited_most(const struct service *service, const struct session_name *user)
+{
+	struct awaited *most = NULL, *a, *b;
+	size_t max = 0;
+
+	TAILQ_FOREACH(a, &service->awaited, next)
+		a->counted = user && !session_name_same_user(&a->session, user);
+	TAILQ_FOREACH(a, &service->awaited, next) {
+		size_t n = 0;
+
+		for (b = a->counted ? NULL : a; b; b = TAILQ_NEXT(b, next)) {
+			if (b->counted || (user ? strcmp(a->session.text, b->session.text) != 0
+						: !session_name_same_user(&a->session, &b->session)))
+				continue;
+			b->counted = true;
+			n++;
+		}
+		if (n > max) {
+			max = n;
+			most = a;
+		}
+	}
+	return most;
+}
+
+/* Whoever has containers made anew all day forgets his own, and nobody else's: what is not awaited starts outside. */
+static void awaited_make_room(struct service *service)
+{
+	struct awaited *oldest = awaited_most(service, &awaited_most(service, NULL)->session);
+
+	log_warning("%s is awaited no longer: %d containers that were stopped are", oldest->path, NP_AWAITED_MAX);
+	awaited_drop(service, oldest);
+}
+
 static int awaited_add(struct service *service, const char *id, const struct session_name *session, const char *path)
 {
 	struct awaited *a = awaited_find(service, id);
@@ -79,13 +115,10 @@ static int awaited_add(struct service *service, const char *id, const struct ses
 	snprintf(a->id, sizeof(a->id), "%s", id);
 	a->session = *session;
 	strcpy(a->path, path);
-	if (service->awaited_count >= NP_AWAITED_MAX) {
-		log_warning("%s is awaited no longer: %d containers that were stopped are",
-			    TAILQ_FIRST(&service->awaited)->path, NP_AWAITED_MAX);
-		awaited_drop(service, TAILQ_FIRST(&service->awaited));
-	}
 	TAILQ_INSERT_TAIL(&service->awaited, a, next);
 	service->awaited_count++;
+	if (service->awaited_count > NP_AWAITED_MAX)
+		awaited_make_room(service);
 	awaited_watch(service, a);
 	return 0;
 }

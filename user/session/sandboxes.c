@@ -278,13 +278,17 @@ static int adopt_look_again(struct service *service, const struct sandbox *sandb
  * platform's business.) If it finds something, the adoption is refused and the confinement stays: undoing it would give
  * the network back to processes that have just shown that they get around it, and a crash here leaves the same: a
  * registered cgroup with the gate on it. Before the record, because a record says that the promise holds.
+ *
+ * Of a container that was started again nobody waits for the answer: whatever keeps its network namespace from being joined (its
+ * processes live in several, which they can bring about; there are too many), it is confined all the same, as one that was just born is.
  */
 static int adopt_steps(struct service *service, struct sandbox *sandbox, const char *netns, unsigned *ret_cut,
 		       struct failure *ret_failure)
 {
 	const struct gate *gate = &service->config.gate;
 	struct session *session = sandbox->session;
-	int r = own_network_join(service, sandbox, netns, ret_failure);
+	const int joined = own_network_join(service, sandbox, netns, ret_failure);
+	int r = sandbox->starting == GATE_STARTING_ALL ? 0 : joined;
 
 	if (!r)
 		r = session_apply(service, session, ret_failure);
@@ -296,7 +300,7 @@ static int adopt_steps(struct service *service, struct sandbox *sandbox, const c
 	if (r)
 		return service_fail(ret_failure, NP_R_NOT_APPLIED, r, "the gate could not be attached to %s: %s",
 				    sandbox->pub.cgroup.path, strerror(-r));
-	r = adopt_look_again(service, sandbox, ret_failure);
+	r = joined ? joined : adopt_look_again(service, sandbox, ret_failure);
 	if (r)
 		return r;
 	r = sandbox_record(service, sandbox);

@@ -96,6 +96,11 @@ bool session_name_is_temporary(const struct session_name *name)
 	return !strncmp(name->text + name->user_len + 1, NP_TEMPORARY_NAME, strlen(NP_TEMPORARY_NAME));
 }
 
+bool session_name_same_user(const struct session_name *a, const struct session_name *b)
+{
+	return a->user_len == b->user_len && !memcmp(a->text, b->text, a->user_len);
+}
+
 int reader_name_check(const char *text, const char **ret_problem)
 {
 	*ret_problem = half_check(text, strnlen(text, NP_NAME_MAX + 1), &reader_half);

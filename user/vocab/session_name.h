@@ -23,6 +23,7 @@ struct session_name {
 int session_name_parse(const char *text, struct session_name *ret, const char **ret_problem);
 /* Reserved for temporary sessions (NP_TEMPORARY_NAME). */
 bool session_name_is_temporary(const struct session_name *name);
+bool session_name_same_user(const struct session_name *a, const struct session_name *b);
 /* Who reads notices: a name as each half of a session's. */
 int reader_name_check(const char *text, const char **ret_problem);
 /* max counts bytes. */

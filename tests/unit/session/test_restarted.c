@@ -116,6 +116,42 @@ static void test_it_is_confined_before_it_is_looked_at(void **state)
 	assert_true(service_sandbox_by_cgroup(fake.service, cg->id)->adopted);
 }
 
+static int join_error;
+
+static int on_join(void *ctx, const struct gate_cgroup *cgroup, const char *path)
+{
+	(void)ctx, (void)cgroup, (void)path;
+	return join_error;
+}
+
+/* Its processes can bring that about: they take all ports of their namespace, or as many namespaces as there may be. */
+static void test_it_is_confined_whatever_becomes_of_its_network(void **state)
+{
+	struct fake_cgroup *cg;
+
+	(void)state;
+	join_error = 0;
+	fake.service->config.inspectors.netns_join = on_join;
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+	contained("a/b", PATH);
+	stop(PATH);
+	join_error = -EADDRINUSE;
+	cg = start(PATH);
+	assert_true(cg->attached && cg->rung.mode == NP_NONE);
+	assert_int_equal(fake.service->awaited_count, 1); /* it is not whole */
+	assert_null(strstr(fake.log, "event container_restarted"));
+	fake_reset(0);
+	fake.later_ns += 2 * NP_NEWBORN_MS * 1000000ull;
+	service_sweep(fake.service);
+	assert_non_null(strstr(fake.log, "event container_outside"));
+	assert_true(cg->attached);
+	join_error = 0;
+	fake.later_ns += 10 * NP_NEWBORN_MS * 1000000ull;
+	service_sweep(fake.service);
+	assert_true(TAILQ_EMPTY(&fake.service->awaited));
+	assert_non_null(strstr(fake.log, "event container_restarted"));
+}
+
 static void test_it_is_forgotten_with_its_session(void **state)
 {
 
@@ -142,22 +178,52 @@ static void test_it_keeps_no_session_from_ending(void **state)
 	assert_int_equal(names.count, 1);
 }
 
-static void test_there_is_a_bound(void **state)
+static void await_many(const char *session, const char *id_start, int n)
 {
 	struct session_name name;
 	const char *problem;
 
-	(void)state;
-	assert_int_equal(session_name_parse("a/b", &name, &problem), 0);
-	for (int i = 0; i < NP_AWAITED_MAX + 5; i++) {
-		char id[32];
+	assert_int_equal(session_name_parse(session, &name, &problem), 0);
+	for (int i = 0; i < n; i++) {
+		char id[48];
 
-		snprintf(id, sizeof(id), "a.b.%08x", i);
+		snprintf(id, sizeof(id), "%s.%08x", id_start, i);
 		assert_int_equal(awaited_add(fake.service, id, &name, PATH), 0);
 	}
+}
+
+static void test_there_is_a_bound(void **state)
+{
+	(void)state;
+	await_many("a/b", "a.b", NP_AWAITED_MAX + 5);
 	assert_int_equal(fake.service->awaited_count, NP_AWAITED_MAX);
 	assert_false(restarted_is_awaited(fake.service, "a.b.00000004"));
 	assert_true(restarted_is_awaited(fake.service, "a.b.00000005"));
+}
+
+/* Else a container of another's, which was stopped for longer, would start outside. */
+static void test_who_has_many_forgets_his_own(void **state)
+{
+	(void)state;
+	await_many("other/one", "other.one", 2);
+	await_many("a/quiet", "a.quiet", 3);
+	await_many("a/b", "a.b", NP_AWAITED_MAX);
+	assert_int_equal(fake.service->awaited_count, NP_AWAITED_MAX);
+	assert_true(restarted_is_awaited(fake.service, "other.one.00000000"));
+	assert_true(restarted_is_awaited(fake.service, "a.quiet.00000000"));
+	assert_false(restarted_is_awaited(fake.service, "a.b.00000004"));
+	assert_true(restarted_is_awaited(fake.service, "a.b.00000005"));
+	/* By many sessions neither. */
+	for (int i = 0; i < NP_AWAITED_MAX; i++) {
+		char session[32], id[32];
+
+		snprintf(session, sizeof(session), "a/s%d", i);
+		snprintf(id, sizeof(id), "a.s%d", i);
+		await_many(session, id, 1);
+	}
+	assert_int_equal(fake.service->awaited_count, NP_AWAITED_MAX);
+	assert_true(restarted_is_awaited(fake.service, "other.one.00000000"));
+	assert_true(restarted_is_awaited(fake.service, "other.one.00000001"));
 }
 
 int main(void)
@@ -167,9 +233,11 @@ int main(void)
 		fake_test(test_what_is_no_container_is_not_awaited),
 		fake_test(test_the_next_daemon_awaits_it),
 		fake_test(test_it_is_confined_before_it_is_looked_at),
+		fake_test(test_it_is_confined_whatever_becomes_of_its_network),
 		fake_test(test_it_is_forgotten_with_its_session),
 		fake_test(test_it_keeps_no_session_from_ending),
 		fake_test(test_there_is_a_bound),
+		fake_test(test_who_has_many_forgets_his_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
