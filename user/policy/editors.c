@@ -117,7 +117,7 @@ int editor_change_check(const char *before, size_t before_len, const char *after
 static bool patterns_equal(const struct pattern *a, const struct pattern *b)
 {
 	if (a->kind != b->kind || a->protocols != b->protocols || a->inspected != b->inspected ||
-	    a->first_port != b->first_port || a->last_port != b->last_port)
+	    a->first_port != b->first_port || a->last_port != b->last_port || a->quiet != b->quiet)
 		return false;
 	if (a->kind == PATTERN_NAME)
 		return !strcmp(a->name, b->name);

@@ -81,12 +81,45 @@ static void what_is_no_yaml_is_nobodys(void **state)
 	assert_int_equal(editor_change_check(before, strlen(before), "", 0, &key), -EACCES);
 }
 
+static const char *led(const char *uses, const char *list)
+{
+	_policy_ struct policy *old = NULL, *new = NULL;
+	_problems_ struct problems problems = { 0 };
+	const char *key;
+	char text[512];
+
+	snprintf(text, sizeof(text), "version: 1\nlists: {l: [192.0.2.1], o: [o.example]}\n%s", uses);
+	assert_int_equal(policy_load_text("p", text, strlen(text), &old, &problems), 0);
+	snprintf(text, sizeof(text), "version: 1\nlists: {l: %s, o: [p.example]}\n%s", list, uses);
+	assert_int_equal(policy_load_text("p", text, strlen(text), &new, &problems), 0);
+	key = editor_lists_check(old, new);
+	return key ? key : "";
+}
+
+static void what_lists_lead_to(void **state)
+{
+	static const char full[] = "full:\n  - deny: '@l'\n  - allow: 192.0.2.7\n";
+	static const char read_only[] = "rules:\n  - allow: 192.0.2.0/24:5432\nsandbox: {read_only: '@l'}\n";
+
+	(void)state;
+	assert_string_equal(led(full, "[192.0.2.2]"), "full");
+	assert_string_equal(led(full, "['192.0.2.1:22']"), "full");
+	assert_string_equal(led(full, "[192.0.2.1, 192.0.2.2]"), "full");
+	assert_string_equal(led(full, "{hosts: [192.0.2.1], quiet: true}"), "full");
+	assert_string_equal(led(full, "{hosts: [192.0.2.1]}"), ""); /* written in another way */
+	assert_string_equal(led(full, "[192.0.2.1/32]"), "");
+	assert_string_equal(led(read_only, "['192.0.2.1:5432']"), "read_only");
+	assert_string_equal(led(read_only, "[192.0.2.1]"), "");
+	assert_string_equal(led("rules:\n  - allow: '@l'\n", "[192.0.2.2]"), ""); /* the editors' own */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_editors_change),
 		cmocka_unit_test(what_operators_change),
 		cmocka_unit_test(what_is_no_yaml_is_nobodys),
+		cmocka_unit_test(what_lists_lead_to),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
