@@ -36,6 +36,11 @@ int daemon_get(const char *path, const char *accept, struct client_answer *ret)
 	return r < 0 ? r : client_get_by(fd, path, accept, ret);
 }
 
+void daemon_ready(void)
+{
+	link_send(LINK_FD, LINK_READY, NULL, 0, -1);
+}
+
 void daemon_report(const struct export_state *state)
 {
 	link_send(LINK_FD, LINK_EXPORT_STATE, state, sizeof(*state), -1);

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/loopback.h"
 #include "base/privileges.h"
+#include "exporter/daemon_calls.h"
 #include "exporter/journald.h"
 #include "exporter/otlp_post.h"
 #include "exporter/scrape.h"
@@ -91,8 +92,10 @@ static int export_run(struct means *means)
 {
 	struct receiver receiver;
 
-	if (means->kind == KIND_METRICS)
+	if (means->kind == KIND_METRICS) {
+		daemon_ready();
 		return scrape_serve(means->fd);
+	}
 	receiver = means->kind == KIND_OTLP ? otlp_receiver(&means->otlp) : journald_receiver(&means->fd);
 	return pump_run(&receiver, EXPORT_FD_CURSOR);
 }
@@ -118,8 +121,6 @@ int main(int argc, char **argv)
 		return 0; /* the daemon died before PR_SET_PDEATHSIG */
 	if (r == 0)
 		r = filter_load(means.kind);
-	if (r == 0)
-		r = link_send(LINK_FD, LINK_READY, NULL, 0, -1);
 	if (r == 0)
 		r = export_run(&means);
 	if (r < 0)

@@ -252,6 +252,8 @@ int pump_run(const struct receiver *receiver, int cursor_fd)
 	struct pump pump = { .receiver = receiver, .limit = NP_EXPORT_BATCH };
 	int r = pump_begin(&pump, cursor_fd);
 
+	if (r >= 0)
+		daemon_ready();
 	pump.state.acked = pump.cursor.seq;
 	daemon_report(&pump.state);
 	while (r >= 0 && daemon_wait(r))

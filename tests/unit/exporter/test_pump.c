@@ -4,19 +4,32 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "exporter/cursor.c"
 #include "exporter/pump.c"
 
-/* The daemon, as the test wants it. */
+/* The daemon, as the test wants it: its newest event, 0: it is gone. */
+static unsigned newest, readies;
+static int place = -1;
+static struct cursor at_ready;
 int daemon_get(const char *path, const char *accept, struct client_answer *ret)
 {
-	(void)path;
 	(void)accept;
-	(void)ret;
-	return -EPIPE;
+	if (!newest || strcmp(path, "/v1/events?limit=1") != 0)
+		return -EPIPE;
+	ret->status = 200;
+	ret->body = (struct buf)BUF_INIT(64);
+	buf_printf(&ret->body, "{\"seq\":%u}\n", newest);
+	return 0;
+}
+void daemon_ready(void)
+{
+	readies++;
+	assert_int_equal(cursor_open(&at_ready, place), 0);
 }
 void daemon_report(const struct export_state *state)
 {
@@ -103,6 +116,24 @@ static void test_a_failure_waits_longer_each_time(void **state)
 			NP_EXPORT_RETRY_AFTER_MAX_MS * 9 / 8);
 }
 
+/* Who is told that it is ready relies on it: an event from then on must not be before its place. */
+static void test_it_is_ready_when_it_has_its_place(void **state)
+{
+	const struct receiver receiver = { .name = "test" };
+
+	(void)state;
+	place = memfd_create("place", MFD_CLOEXEC);
+	assert_true(place >= 0);
+	newest = 0;
+	assert_int_equal(pump_run(&receiver, place), 0);
+	assert_int_equal(readies, 0);
+	newest = 7;
+	assert_int_equal(pump_run(&receiver, place), 0);
+	assert_int_equal(readies, 1);
+	assert_int_equal(at_ready.seq, 7);
+	close(place);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -111,6 +142,7 @@ int main(void)
 		cmocka_unit_test(test_what_was_not_kept_is_told_once),
 		cmocka_unit_test(test_what_is_no_event_is_not_read),
 		cmocka_unit_test(test_a_failure_waits_longer_each_time),
+		cmocka_unit_test(test_it_is_ready_when_it_has_its_place),
 	};
 	int r = cmocka_run_group_tests(tests, NULL, NULL);
 
