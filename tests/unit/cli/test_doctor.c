@@ -27,16 +27,25 @@ static int show(bool json, const char *text, struct capture *out)
 	return code;
 }
 
+/* What it says of engines and containers is behind that, where this host has some. */
+static void features_equal(const char *text, const char *expected)
+{
+	assert_true(strlen(text) >= strlen(expected));
+	assert_memory_equal(text, expected, strlen(expected));
+	text += strlen(expected);
+	assert_true(!*text || !strncmp(text, "\nENGINE ", 8) || !strncmp(text, "\nCONTAINER ", 11));
+}
+
 static void codes_and_tables(void **state)
 {
 	struct capture out;
 
 	(void)state;
 	assert_int_equal(show(false, ALL, &out), CLI_OK);
-	assert_string_equal(out.text, "FEATURE  HERE  WHAT IT MEANS\na        yes   good\n");
+	features_equal(out.text, "FEATURE  HERE  WHAT IT MEANS\na        yes   good\n");
 	assert_int_equal(show(false, SOME, &out), CLI_MISSING);
-	assert_string_equal(out.text, "FEATURE  HERE  WHAT IT MEANS\na        yes   good\n"
-				      "long     no    x stays? open\n\n1 missing.\n");
+	features_equal(out.text, "FEATURE  HERE  WHAT IT MEANS\na        yes   good\n"
+				 "long     no    x stays? open\n\n1 missing.\n");
 	assert_int_equal(show(true, SOME, &out), CLI_MISSING);
 	assert_string_equal(out.text, SOME "\n");
 	assert_int_equal(show(false, "{}", &out), CLI_REFUSED);
