@@ -202,6 +202,10 @@ def test_nothing_is_lost_while_a_receiver_does_not_want_it(net):
         assert waited[0] >= 1 and waited[1] >= 1 and waited[2] >= 4, waited
         assert base.eventually(lambda: net.state("otlp")["failures"] >= 3, 10) and net.state("otlp")["rejected"] == 0
         assert base.eventually(lambda: net.state("otlp")["acked"] >= last, 10)
+        s, said = net.state("otlp"), net.daemon.cli("status").stdout
+        assert re.search(r"^export\.otlp +ready, http://127\.0\.0\.1:4320: "
+                         f"{s['sent']} events taken, {s['failures']} attempts failed, 0 not wanted, {s['gaps']} missed$", said, re.M), said
+    assert "export." not in net.daemon.cli("status").stdout
 
 
 def test_retry_after_is_kept(net):

@@ -252,8 +252,11 @@ def test_the_command(d, tmp_path):
     p = d.cli("policy", "save", odd)
     assert p.returncode == 1 and "no_such_file" in p.stderr
     assert d.cli("policy", "save", odd, "--name", "more/lists.yaml").returncode == 0
-    assert d.cli("policy", "save", odd, "--name", "more/lists.yaml", "--old", "0" * 64).returncode == 1
-    assert d.cli("policy", "save").returncode == 2 and d.cli("policy", "save", tmp_path / "none").returncode == 1
+    p = d.cli("policy", "save", odd, "--name", "more/lists.yaml", "--old", "0" * 64)
+    assert p.returncode == 1 and "take over what is there, reload, save again" in p.stderr
+    assert d.cli("policy", "save").returncode == 2
+    p = d.cli("policy", "save", tmp_path / "none")
+    assert p.returncode == 1 and p.stderr == f"netpawl: {tmp_path}/none: No such file or directory\n"
     odd.write_bytes(b"version: 1\0\n")
     assert "NUL" in d.cli("policy", "save", odd, "--name", "policy.yaml").stderr
 

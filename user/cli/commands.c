@@ -38,7 +38,7 @@ const struct command commands[] = {
 	{ "status", command_status, "the daemon in one page", COMPLETE_NOTHING },
 	{ "debug", command_debug, "what the daemon and the inspectors hold, for whoever looks for a fault",
 	  COMPLETE_SESSION },
-	{ "policy", command_policy, "check, test, explain and suggest policies; show and reload the live one",
+	{ "policy", command_policy, "check, test, explain and suggest policies; show, reload and save the live one",
 	  COMPLETE_NOTHING },
 	{ "doctor", command_doctor, "what this kernel can promise", COMPLETE_NOTHING },
 	{ "completion", command_completion, "completion for bash, zsh or fish", COMPLETE_SHELL },

@@ -68,7 +68,7 @@ static int text_read(const char *path, struct buf *out)
 		r = -EILSEQ;
 	if (r == 0)
 		return CLI_OK;
-	error_print(path, NP_R_BAD_FIELD, r == -EILSEQ ? "it has a NUL" : strerror(-r));
+	output_clean_line(stderr, "netpawl: %s: %s", path, r == -EILSEQ ? "it has a NUL" : strerror(-r));
 	return CLI_REFUSED;
 }
 

@@ -100,7 +100,9 @@ static void request_print(FILE *to, const json_t *question)
 {
 	const json_t *before = json_object_get(question, "before");
 	_free_ char *waiting = scalar_text(json_object_get(question, "waiting"));
-	_free_ char *body = scalar_text(json_object_get(question, "body"));
+	_free_ char *body = json_is_integer(json_object_get(question, "body"))
+				    ? scalar_text(json_object_get(question, "body"))
+				    : NULL;
 	_free_ char *pid = json_is_integer(json_object_get(question, "pid"))
 				   ? scalar_text(json_object_get(question, "pid"))
 				   : NULL;
@@ -111,9 +113,14 @@ static void request_print(FILE *to, const json_t *question)
 	output_clean_line(to, "%s  %s  %s  %s %s", member_text(question, "id") ?: "?",
 			  member_text(question, "state") ?: "?", member_text(question, "session") ?: "?",
 			  method ?: "connect to", member_text(question, "url") ?: "?");
-	output_clean_line(to, "    rule %s, level %s, body %s bytes, until %s, %s waiting",
-			  member_text(question, "rule") ?: "?", member_text(question, "level") ?: "?", body ?: "?",
-			  member_text(question, "expires") ?: "?", waiting ?: "?");
+	output_clean_line(to, "    rule %s, level %s%s%s%s", member_text(question, "rule") ?: "?",
+			  member_text(question, "level") ?: "?", body ? ", body " : "", body ?: "",
+			  body	   ? " bytes"
+			  : method ? ", a body of unknown length"
+				   : "");
+	if (!strcmp(member_text(question, "state") ?: "", "pending"))
+		output_clean_line(to, "    to be answered until %s, %s waiting",
+				  member_text(question, "expires") ?: "?", waiting ?: "?");
 	if (pid)
 		output_clean_line(to, "    by %s, pid %s (%s)",
 				  member_text(question, "comm") ?: "a process that is gone", pid,

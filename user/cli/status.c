@@ -62,9 +62,9 @@ static void degraded_add(struct table *table, const json_t *answer)
 		table_add(table, "degraded", json_string_value(json_array_get(list, i)) ?: "?");
 }
 
-static long long count_of(const json_t *decider, const char *name)
+static long long count_of(const json_t *one, const char *name)
 {
-	return json_integer_value(json_object_get(decider, name));
+	return json_integer_value(json_object_get(one, name));
 }
 
 static void deciders_add(struct table *table, const json_t *answer)
@@ -89,6 +89,27 @@ static void deciders_add(struct table *table, const json_t *answer)
 	}
 }
 
+static void exports_add(struct table *table, const json_t *answer)
+{
+	const json_t *list = json_object_get(answer, "exports");
+
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *e = json_array_get(list, i);
+		char key[64], counts[256] = "", text[1024];
+
+		snprintf(key, sizeof(key), "export.%.50s", member_text(e, "export") ?: "?");
+		if (json_object_get(e, "sent"))
+			snprintf(counts, sizeof(counts),
+				 ": %lld events taken, %lld attempts failed, %lld not wanted, %lld missed",
+				 count_of(e, "sent"), count_of(e, "failures"), count_of(e, "rejected"),
+				 count_of(e, "gaps"));
+		snprintf(text, sizeof(text), "%s, %.600s%s",
+			 json_is_true(json_object_get(e, "ready")) ? "ready" : "not there", member_text(e, "to") ?: "?",
+			 counts);
+		table_add(table, key, text);
+	}
+}
+
 static void status_print(const json_t *answer)
 {
 	_table_ struct table table = { .columns = 2 };
@@ -100,6 +121,7 @@ static void status_print(const json_t *answer)
 	degraded_add(&table, answer);
 	members_add(&table, answer, "", 0);
 	deciders_add(&table, answer);
+	exports_add(&table, answer);
 	missing_add(&table, answer);
 	table_print(&table, stdout);
 }

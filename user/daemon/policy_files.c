@@ -145,7 +145,7 @@ static int text_is_seen(int dir, const char *name, const struct policy_save *sav
 	text_hash(old->data, old->len, hash);
 	if (strcmp(hash, save->old) != 0)
 		return save_fail(ret_failure, -ESTALE, NP_R_FILE_CHANGED, save->file,
-				 "it has changed since it was shown");
+				 "it was written since it was shown: take over what is there, reload, save again");
 	return 0;
 }
 

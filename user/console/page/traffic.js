@@ -27,6 +27,11 @@ function cells(element) {
 
 const CUT = 600; // characters of a cell: more than fit, and a URL of 64 KB costs no more than others
 
+// What has changed, and what it was about.
+function changeText({ event, method, what }) {
+  return !event.message || event.message === what ? String(what) : `${event.message}: ${method ? method + " " : ""}${what}`;
+}
+
 function draw(element, row) {
   const c = cells(element);
   element.className = `row type-${row.type}` + (element.classList.contains("chosen") ? " chosen" : "");
@@ -37,8 +42,8 @@ function draw(element, row) {
   c.count.textContent = row.type === "gap" ? "" : "×" + row.count;
   if (row.type === "gap") c.count.hidden = true;
   c.llm.hidden = !row.llm;
-  c.method.textContent = clean(row.type === "dns" ? "lookup" : row.type === "rise" ? "raised to" : row.method);
-  c.url.data = row.type === "gap" ? `${row.count.toLocaleString()} events are missing here (${row.first} to ${row.last}): ${clean(row.what)}` : clean(String(row.what).slice(0, CUT));
+  c.method.textContent = clean(row.type === "dns" ? "lookup" : row.type === "rise" ? "raised to" : row.type === "change" ? "" : row.method);
+  c.url.data = row.type === "gap" ? `${row.count.toLocaleString()} events are missing here (${row.first} to ${row.last}): ${clean(row.what)}` : clean((row.type === "change" ? changeText(row) : String(row.what)).slice(0, CUT));
   c.status.textContent = row.status ?? "";
   c.chip.textContent = row.type === "gap" ? "gap" : row.type === "rise" ? "rise" : row.verdict;
   c.chip.className = "chip " + (row.type === "rise" ? "rise" : row.type === "gap" ? "warn" : row.verdict);
