@@ -18,7 +18,7 @@
 #define PROCS_MAX     (8u << 20) /* bytes of one cgroup.procs: a million processes */
 
 /* On 64-bit kernels the inode number of a cgroup directory is the cgroup's id. */
-static int cgroup_id_of(const char *path, uint64_t *ret)
+int cgroup_id_of(const char *path, uint64_t *ret)
 {
 	struct stat st;
 

@@ -10,6 +10,8 @@
 #include "base/cgroup_mount.h"
 #include "session/gate.h"
 
+/* Of a directory of the hierarchy, its root included. */
+int cgroup_id_of(const char *path, uint64_t *ret);
 /* Fills in id and depth of an existing directory below mount. -EXDEV when it is elsewhere. */
 int cgroup_look(const char *mount, const char *path, struct gate_cgroup *ret);
 int cgroup_make(const char *mount, const char *path,

@@ -266,6 +266,7 @@ int gate_cgroup_inspect(void *ctx, const char *path, pid_t starting, struct gate
 int watch_start(struct kernel *kernel);
 void watch_add(struct kernel *kernel, const struct gate_cgroup *cg);
 void watch_children(struct kernel *kernel, const struct gate_cgroup *cg); /* and when one is made right below it */
+bool watch_way(struct kernel *kernel, const char *path);		  /* see way_watch in session/gate.h */
 void watch_free(struct kernel *kernel);
 
 /* probe.c */

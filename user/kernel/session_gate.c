@@ -113,9 +113,9 @@ static int gate_children_each(void *ctx, const struct gate_cgroup *parent,
 	return cgroup_each_child(kernel->mount, parent, fn, data);
 }
 
-static void gate_children_watch(void *ctx, const struct gate_cgroup *parent)
+static bool gate_way_watch(void *ctx, const char *path)
 {
-	watch_children(ctx, parent);
+	return watch_way(ctx, path);
 }
 
 static int gate_process(void *ctx, uint64_t cgroup_id, pid_t pid, struct gate_process *ret)
@@ -151,7 +151,7 @@ struct gate kernel_gate(struct kernel *kernel)
 		.cgroup_by_id = gate_cgroup_by_id,
 		.slice_each = gate_slice_each,
 		.children_each = gate_children_each,
-		.children_watch = gate_children_watch,
+		.way_watch = gate_way_watch,
 		.whole = gate_whole,
 		.process = gate_process,
 	};

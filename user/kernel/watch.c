@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tells when a sandbox's cgroup becomes populated or empty, or a container's is made in it: one inotify for all of them. */
 #include <errno.h>
+#include <string.h>
 #include <sys/inotify.h>
 
 #include "base/fs.h"
@@ -88,6 +89,25 @@ void watch_add(struct kernel *kernel, const struct gate_cgroup *cg)
 void watch_children(struct kernel *kernel, const struct gate_cgroup *cg)
 {
 	watch_file(kernel, cg, cg->path, IN_CREATE | IN_ONLYDIR);
+}
+
+bool watch_way(struct kernel *kernel, const char *path)
+{
+	struct gate_cgroup above = { 0 };
+	bool far = false;
+	char *name;
+
+	if (fs_path(above.path, "%s", path) < 0)
+		return false;
+	while ((name = strrchr(above.path, '/')) && (size_t)(name - above.path) >= strlen(kernel->mount)) {
+		*name = '\0';
+		if (cgroup_id_of(above.path, &above.id) == 0) {
+			watch_children(kernel, &above);
+			return far;
+		}
+		far = true;
+	}
+	return far;
 }
 
 void watch_free(struct kernel *kernel)

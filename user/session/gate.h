@@ -126,8 +126,9 @@ struct gate {
 	 * May be NULL: there are no parents then. */
 	int (*children_each)(void *ctx, const struct gate_cgroup *parent,
 			     int (*fn)(void *data, const struct gate_cgroup *cg), void *data);
-	/* From now on it is told, as of the parent, when a cgroup is made right below it. May be NULL: the sweep finds it. */
-	void (*children_watch)(void *ctx, const struct gate_cgroup *parent);
+	/* From now on it is told, as of the one above it, when the cgroup of this path is made; or, true, the first on the way there that
+	 * there is not yet: then it is to be asked again. May be NULL: the sweep finds it. */
+	bool (*way_watch)(void *ctx, const char *path);
 };
 
 #endif

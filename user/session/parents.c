@@ -80,7 +80,7 @@ bool service_newborns_look(struct service *service)
 
 	if (service->config.now_ns() >= service->newborns_ns)
 		return false;
-	left = restarted_look(service);
+	left = restarted_look(service, false);
 	for (sandbox = TAILQ_FIRST(&service->all); sandbox; sandbox = next) {
 		struct failure ignored;
 

@@ -28,6 +28,7 @@ struct awaited {
 	uint64_t next_ns;   /* when to try again */
 	bool reported;	    /* that it is outside, or not whole */
 	bool counted;	    /* by awaited_most() */
+	bool far;	    /* there is no place for it: what is watched lies above that */
 	char path[];
 };
 
@@ -55,17 +56,13 @@ static void awaited_drop(struct service *service, struct awaited *a)
 	free(a);
 }
 
-/* Tells at once when something is made where its cgroup was; the sweep finds it all the same. */
-static void awaited_watch(struct service *service, const struct awaited *a)
+/* Tells at once when something is made where its cgroup was; or, while that is no place, as before an engine's first start after a
+ * reboot, on the way there. The sweep finds it all the same, within a second. */
+static void awaited_watch(struct service *service, struct awaited *a)
 {
 	const struct gate *gate = &service->config.gate;
-	const char *name = strrchr(a->path, '/');
-	struct gate_cgroup parent;
-	char path[FS_PATH_SIZE];
 
-	if (gate->children_watch && name && fs_path(path, "%.*s", (int)(name - a->path), a->path) == 0 &&
-	    gate->cgroup_find(gate->ctx, path, &parent) == 0)
-		gate->children_watch(gate->ctx, &parent);
+	a->far = gate->way_watch && gate->way_watch(gate->ctx, a->path);
 }
 
 /* The oldest of the user who has the most, or of the session that has the most of this user's (NULL: of any). */
@@ -187,8 +184,8 @@ static void awaited_put_off(struct service *service, struct awaited *a, const st
 		awaited_report(service, a, failure);
 }
 
-/* True: it may become one within a moment. */
-static bool awaited_look(struct service *service, struct awaited *a)
+/* True: it may become one within a moment. place: it may have gone since it is watched. */
+static bool awaited_look(struct service *service, struct awaited *a, bool place)
 {
 	const struct gate *gate = &service->config.gate;
 	const uint64_t now = service->config.now_ns();
@@ -196,6 +193,8 @@ static bool awaited_look(struct service *service, struct awaited *a)
 	struct failure failure = { 0 };
 	struct sandbox *sandbox;
 
+	if (place || a->far) /* first: what is made from now on is told, what was made before is found */
+		awaited_watch(service, a);
 	if (gate->cgroup_find(gate->ctx, a->path, &cgroup)) {
 		a->cgroup_id = 0;
 		return false;
@@ -221,14 +220,14 @@ static bool awaited_look(struct service *service, struct awaited *a)
 	return !a->reported;
 }
 
-bool restarted_look(struct service *service)
+bool restarted_look(struct service *service, bool places)
 {
 	struct awaited *a, *next;
 	bool left = false;
 
 	for (a = TAILQ_FIRST(&service->awaited); a; a = next) {
 		next = TAILQ_NEXT(a, next);
-		left = awaited_look(service, a) || left;
+		left = awaited_look(service, a, places) || left;
 	}
 	return left;
 }

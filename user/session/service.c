@@ -431,7 +431,7 @@ void service_sweep(struct service *service)
 		if (!service->cursor)
 			break; /* once around is enough */
 	}
-	restarted_look(service);
+	restarted_look(service, true);
 	runs_sweep(service);
 	questions_sweep(service);
 	forwards_sweep(service);
@@ -445,7 +445,7 @@ void service_sandbox_changed(struct service *service, uint64_t cgroup_id)
 	struct sandbox *sandbox = sandbox_by_cgroup(service, cgroup_id);
 
 	if (!sandbox) {
-		restarted_look(service); /* made where one was that is awaited */
+		restarted_look(service, false); /* made where one was that is awaited */
 		return;
 	}
 	/* The file says something new only when a process came or the last one went. Events that came and went together

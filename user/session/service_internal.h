@@ -276,7 +276,8 @@ void restarted_await(struct service *service, const struct sandbox *sandbox); /*
 bool restarted_is_awaited(const struct service *service, const char *id);
 int restarted_recover(struct service *service, const struct sandbox_row *row); /* of a predecessor */
 void restarted_forget(struct service *service, const char *session);
-bool restarted_look(struct service *service); /* true: look again in a moment */
+/* places: where they were may have gone, and is watched anew. True: look again in a moment. */
+bool restarted_look(struct service *service, bool places);
 void restarted_free(struct service *service);
 
 /* -- placed.c -------------------------------------------------------------- */

@@ -152,6 +152,47 @@ static void test_it_is_confined_whatever_becomes_of_its_network(void **state)
 	assert_non_null(strstr(fake.log, "event container_restarted"));
 }
 
+static unsigned watched;
+static bool placeless;
+
+static bool on_way_watch(void *ctx, const char *path)
+{
+	(void)ctx;
+	assert_string_equal(path, PATH);
+	watched++;
+	return placeless;
+}
+
+/* After a reboot the slice or directory of its engine comes later than the daemon: each step towards it is watched in its turn. */
+static void test_it_is_told_of_where_there_is_no_place_yet(void **state)
+{
+	struct fake_cgroup *cg;
+
+	(void)state;
+	contained("a/b", PATH);
+	stop(PATH);
+	fake_stop();
+	fake_start();
+	fake.service->config.gate.way_watch = on_way_watch;
+	watched = 0;
+	placeless = true;
+	assert_int_equal(service_recover(fake.service, &fake.failure), 0);
+	assert_int_equal(watched, 1);
+	service_sandbox_changed(fake.service, 1); /* one on the way */
+	assert_int_equal(watched, 2);
+	placeless = false; /* the last of them */
+	service_sandbox_changed(fake.service, 1);
+	assert_int_equal(watched, 3);
+	service_sandbox_changed(fake.service, 1); /* something else is made there */
+	assert_int_equal(watched, 3);
+	service_sweep(fake.service); /* unless that has gone meanwhile */
+	assert_int_equal(watched, 4);
+	cg = fake_add(PATH);
+	cg->populated = true;
+	service_sandbox_changed(fake.service, 1);
+	assert_non_null(service_sandbox_by_cgroup(fake.service, cg->id));
+}
+
 static void test_it_is_forgotten_with_its_session(void **state)
 {
 
@@ -234,6 +275,7 @@ int main(void)
 		fake_test(test_the_next_daemon_awaits_it),
 		fake_test(test_it_is_confined_before_it_is_looked_at),
 		fake_test(test_it_is_confined_whatever_becomes_of_its_network),
+		fake_test(test_it_is_told_of_where_there_is_no_place_yet),
 		fake_test(test_it_is_forgotten_with_its_session),
 		fake_test(test_it_keeps_no_session_from_ending),
 		fake_test(test_there_is_a_bound),
