@@ -17,7 +17,7 @@ static const char help[] =
 	"\n"
 	"  --policy FILE     policy file (default: none, and PROXIED reaches nothing; policies/ has some)\n"
 	"  --run-dir DIR     control.sock and approve.sock live here (default: /run/netpawl)\n"
-	"  --state-dir DIR   sessions and events, kept for ever (default: /var/lib/netpawl)\n"
+	"  --state-dir DIR   the record: sessions, events, workspaces (default: /var/lib/netpawl)\n"
 	"  --data-dir DIR    workspaces of sessions (default: data in the state directory)\n"
 	"  --pin-dir DIR     the gate's maps, programs and links, on a bpf file system\n"
 	"                    (default: /sys/fs/bpf/netpawl)\n"
