@@ -30,25 +30,28 @@ static void watch_drop(struct kernel *kernel, struct watch *w)
 	free(w);
 }
 
+/* One look at what there is: whoever makes cgroups in a directory that is his (a user's containers, containers in one) can do that faster than
+ * they are looked at, and others wait. What came together is told once: it is as it is now, whatever came of it before. */
 static void on_inotify(void *data, uint32_t events)
 {
 	_Alignas(struct inotify_event) char buffer[4096];
 	struct kernel *kernel = data;
-	ssize_t n;
+	ssize_t n = read(kernel->inotify_fd, buffer, sizeof(buffer));
+	uint64_t last = 0;
 
 	(void)events;
-	while ((n = read(kernel->inotify_fd, buffer, sizeof(buffer))) > 0)
-		for (char *p = buffer; p < buffer + n;) {
-			const struct inotify_event *e = (const void *)p;
-			struct watch *w = watch_find(kernel, e->wd);
-			uint64_t id = w ? w->cgroup_id : 0;
+	for (char *p = buffer; n > 0 && p < buffer + n;) {
+		const struct inotify_event *e = (const void *)p;
+		struct watch *w = watch_find(kernel, e->wd);
+		uint64_t id = w ? w->cgroup_id : 0;
 
-			if (w && (e->mask & IN_IGNORED)) /* the directory is gone */
-				watch_drop(kernel, w);
-			if (id)
-				kernel->config.on_cgroup(kernel->config.data, id);
-			p += sizeof(*e) + e->len;
-		}
+		if (w && (e->mask & IN_IGNORED)) /* the directory is gone */
+			watch_drop(kernel, w);
+		if (id && id != last)
+			kernel->config.on_cgroup(kernel->config.data, id);
+		last = id ? id : last;
+		p += sizeof(*e) + e->len;
+	}
 }
 
 int watch_start(struct kernel *kernel)
