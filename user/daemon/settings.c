@@ -99,8 +99,8 @@ enum kind { TEXT, FLAG, TASK, INSPECTORS, USER, SIZE, DAYS, HELP, VERSION };
 
 struct setting {
 	const char *name;
+	size_t at; /* in struct options */
 	enum kind kind;
-	size_t at;	/* in struct options */
 	enum task task; /* TASK */
 };
 
@@ -109,30 +109,30 @@ struct setting {
 #define NUMBER_TEXT(number) TEXT_OF(number)
 
 static const struct setting settings[] = {
-	{ "policy", TEXT, AT(policy), 0 },
-	{ "run-dir", TEXT, AT(run_dir), 0 },
-	{ "state-dir", TEXT, AT(state_dir), 0 },
-	{ "data-dir", TEXT, AT(data_dir), 0 },
-	{ "pin-dir", TEXT, AT(pin_dir), 0 },
-	{ "cgroup", TEXT, AT(cgroup), 0 },
-	{ "inspectors", INSPECTORS, AT(inspectors), 0 },
-	{ "inspector-uid", USER, AT(inspector_uid), 0 },
-	{ "decider-uid", USER, AT(decider_uid), 0 },
-	{ "exporter-uid", USER, AT(exporter_uid), 0 },
-	{ "roots", TEXT, AT(roots), 0 },
-	{ "resolvers", TEXT, AT(resolvers), 0 },
-	{ "events-session", SIZE, AT(events.session_bytes), 0 },
-	{ "events-total", SIZE, AT(events.total_bytes), 0 },
-	{ "events-days", DAYS, AT(events.total_age_us), 0 },
-	{ "changes-total", SIZE, AT(events.change_bytes), 0 },
-	{ "changes-days", DAYS, AT(events.change_age_us), 0 },
-	{ "journal-size", SIZE, AT(events.journal_bytes), 0 },
-	{ "uninstall", TASK, AT(task), TASK_UNINSTALL },
-	{ "force", FLAG, AT(force), 0 },
-	{ "probe", TASK, AT(task), TASK_PROBE },
-	{ "verbose", FLAG, AT(verbose), 0 },
-	{ "help", HELP, 0, 0 },
-	{ "version", VERSION, 0, 0 },
+	{ "policy", AT(policy), TEXT, 0 },
+	{ "run-dir", AT(run_dir), TEXT, 0 },
+	{ "state-dir", AT(state_dir), TEXT, 0 },
+	{ "data-dir", AT(data_dir), TEXT, 0 },
+	{ "pin-dir", AT(pin_dir), TEXT, 0 },
+	{ "cgroup", AT(cgroup), TEXT, 0 },
+	{ "inspectors", AT(inspectors), INSPECTORS, 0 },
+	{ "inspector-uid", AT(inspector_uid), USER, 0 },
+	{ "decider-uid", AT(decider_uid), USER, 0 },
+	{ "exporter-uid", AT(exporter_uid), USER, 0 },
+	{ "roots", AT(roots), TEXT, 0 },
+	{ "resolvers", AT(resolvers), TEXT, 0 },
+	{ "events-session", AT(events.session_bytes), SIZE, 0 },
+	{ "events-total", AT(events.total_bytes), SIZE, 0 },
+	{ "events-days", AT(events.total_age_us), DAYS, 0 },
+	{ "changes-total", AT(events.change_bytes), SIZE, 0 },
+	{ "changes-days", AT(events.change_age_us), DAYS, 0 },
+	{ "journal-size", AT(events.journal_bytes), SIZE, 0 },
+	{ "uninstall", AT(task), TASK, TASK_UNINSTALL },
+	{ "force", AT(force), FLAG, 0 },
+	{ "probe", AT(task), TASK, TASK_PROBE },
+	{ "verbose", AT(verbose), FLAG, 0 },
+	{ "help", 0, HELP, 0 },
+	{ "version", 0, VERSION, 0 },
 };
 
 /* NULL, or what it takes. */

@@ -370,7 +370,7 @@ int adopt_again(struct service *service, const char *name, const struct gate_cgr
 	_verb_ struct service *verb = verb_begin(service);
 	const struct adoption adoption = { .cgroup = cgroup->path, .starting = GATE_STARTING_ALL };
 	struct session *session;
-	struct sandbox *sandbox;
+	struct sandbox *sandbox = NULL;
 	unsigned cut = 0;
 	int r = session_enter(service, name, "daemon", &session, ret_failure);
 
@@ -378,8 +378,8 @@ int adopt_again(struct service *service, const char *name, const struct gate_cgr
 		return r;
 	r = adopt_in(service, session, cgroup, &adoption, "daemon", &sandbox, &cut, ret_failure);
 	session_unpin(service, session);
-	if (r)
-		return r;
+	if (r || !sandbox)
+		return r ? r : -EIO;
 	sandbox->again = sandbox->placed = true;
 	sandbox_event(service, NP_R_CONTAINER_RESTARTED, sandbox, "daemon", NULL);
 	return 0;
