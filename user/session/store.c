@@ -13,6 +13,7 @@
  * starts anew on a kernel that goes on, and such a daemon finds them: they were written. What an fsync guards against, the end
  * of the kernel, is the end of every cgroup, too: a sandbox whose cgroup is gone is forgotten at the next start, and a temporary
  * session without a sandbox soon after. Nothing that is synced later can be on the disk without what was written before it.
+ * Adopted ones are synced: an engine starts a container again after the end of the kernel, and by its row it is awaited (restarted.c).
  */
 int begin_unsynced(struct store *store)
 {
@@ -52,6 +53,17 @@ static int run_unsynced(struct store *store, sqlite3_stmt *one, sqlite3_stmt *tw
 	if (!r && two)
 		r = sql_run(two, NULL);
 	return end_unsynced(store, r);
+}
+
+static int run_synced(struct store *store, sqlite3_stmt *one, sqlite3_stmt *two)
+{
+	int r = begin_synced(store);
+
+	if (!r)
+		r = sql_run(one, NULL);
+	if (!r)
+		r = sql_run(two, NULL);
+	return sql_end(store->db, r);
 }
 
 int row_update(sqlite3_stmt *statement, sqlite3_stmt *get, uint64_t id)
@@ -272,7 +284,7 @@ int store_sandbox_put(struct store *store, const struct sandbox_row *row)
 	SQL_BIND(statement, sql_t(row->id), sql_t(row->session.text), sql_n(row->cgroup_id), sql_t(row->path),
 		 sql_n(row->adopted), sql_n(row->created_us), sql_t(class_name(row->class)));
 	SQL_BIND(used, sql_t(row->id), sql_n(row->created_us));
-	return run_unsynced(store, statement, used);
+	return row->adopted ? run_synced(store, statement, used) : run_unsynced(store, statement, used);
 }
 
 int store_sandbox_remove(struct store *store, const char *id, uint64_t now_us)

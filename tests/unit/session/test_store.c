@@ -136,6 +136,25 @@ static void test_rows_of_sandboxes_wait_for_no_disk(void **state)
 	assert_int_equal(syncs, 1);
 }
 
+/* An adopted one is a container that its engine may start again when the kernel is gone: it is awaited by its row. */
+static void test_rows_of_adopted_ones_are_on_the_disk(void **state)
+{
+	struct sandbox_row row = { .id = "a.b.1", .cgroup_id = 7, .path = "/sys/fs/cgroup/x", .adopted = true };
+
+	(void)state;
+	put("a/b", LEVEL_PUBLIC, NP_FULL, 1);
+	row.session = get("a/b").name;
+	syncs = 0;
+	assert_int_equal(store_sandbox_put(store, &row), 0);
+	assert_int_equal(syncs, 1);
+	assert_int_equal(store_sandbox_put(store, &row), -EEXIST);
+	assert_int_equal(store_sandbox_await(store, row.id, 8),
+			 0); /* without this it is found to have gone, and awaited */
+	assert_int_equal(store_sandbox_remove(store, row.id, 9), 0);
+	assert_int_equal(syncs, 1);
+	test_settings(state);
+}
+
 /* A temporary session goes with its sandbox. What raises it is on the disk all the same, and what came before with it. */
 static void test_temporary_sessions_wait_for_no_disk(void **state)
 {
@@ -780,6 +799,7 @@ int main(void)
 		store_test(test_file_modes),
 		store_test(test_settings),
 		store_test(test_rows_of_sandboxes_wait_for_no_disk),
+		store_test(test_rows_of_adopted_ones_are_on_the_disk),
 		store_test(test_temporary_sessions_wait_for_no_disk),
 		store_test(test_session_put_and_get),
 		store_test(test_session_end_and_revive),
