@@ -135,7 +135,7 @@ bool on_report(void *data, const struct ledger_entry *of, const struct link_requ
 int grant_change(void *data, const struct question_row *row, bool add, const char *who, struct failure *ret_failure);
 void on_ask(void *data, const struct question_waiter *from, const struct link_ask *message);
 void on_decision(void *data, const struct decision *decision);
-void on_leak(void *data, uint64_t cgroup_id, const char *credential);
+void on_leak(void *data, uint64_t cgroup_id, const char *session, const char *credential);
 void on_asks_lost(void *data, unsigned inspector);
 void on_lost(void *data, const struct ledger_entry *of, uint64_t count);
 void on_suppressed(void *data, const struct ledger_entry *of, uint64_t count);

@@ -235,12 +235,12 @@ void on_decision(void *data, const struct decision *decision)
 		service_decision(d->service, decision);
 }
 
-void on_leak(void *data, uint64_t cgroup_id, const char *credential)
+void on_leak(void *data, uint64_t cgroup_id, const char *session, const char *credential)
 {
 	struct daemon *d = data;
 
 	if (d->service)
-		service_leak(d->service, cgroup_id, credential);
+		service_leak(d->service, cgroup_id, session, credential);
 }
 
 void on_asks_lost(void *data, unsigned inspector)

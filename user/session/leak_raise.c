@@ -5,20 +5,21 @@
 #include "policy/credential.h"
 #include "session/service_internal.h"
 
-void service_leak(struct service *service, uint64_t cgroup_id, const char *name)
+void service_leak(struct service *service, uint64_t cgroup_id, const char *of, const char *name)
 {
 	const struct sandbox *sandbox = sandbox_by_cgroup(service, cgroup_id);
+	const struct session *session = sandbox ? sandbox->session : session_find(service, of);
 	const struct policy *policy = service->config.policy(service->config.policy_data);
 	const struct credential *credential = policy ? credential_find(policy, name) : NULL;
 	struct escalation done;
 	struct failure failure = { 0 };
 	char words[NP_NAME_MAX + 64];
 
-	if (!sandbox || !credential || credential->on_leak == CREDENTIAL_NO_RAISE ||
-	    sandbox->session->stands.level >= credential->on_leak)
+	if ((!session && !*of) || !credential || credential->on_leak == CREDENTIAL_NO_RAISE ||
+	    (session && session->stands.level >= credential->on_leak))
 		return;
 	snprintf(words, sizeof(words), "a request had the value of the credential %s", credential->name);
 	/* If it fails the kernel is tight all the same; the next raise, or the sweep, does what is missing. */
-	service_escalate(service, sandbox->session->name.text, (enum level)credential->on_leak, NULL, words, true,
+	service_escalate(service, session ? session->name.text : of, (enum level)credential->on_leak, NULL, words, true,
 			 "inspector", &done, &failure);
 }

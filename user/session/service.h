@@ -161,7 +161,7 @@ int service_escalate(struct service *service, const char *name, enum level level
 		     bool existing, const char *who, struct escalation *ret, struct failure *ret_failure);
 
 /* An inspector has refused a request of this sandbox because the value of this credential was in it. */
-void service_leak(struct service *service, uint64_t cgroup_id, const char *credential);
+void service_leak(struct service *service, uint64_t cgroup_id, const char *session, const char *credential);
 
 /* Says that its processes do not come by `netpawl run`, so that what they bring along is looked at. */
 void service_sandbox_place(struct service *service, const struct sandbox_info *sandbox);

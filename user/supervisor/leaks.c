@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Values of credentials that were about to leave, on their way to the session service. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "link/secret_message.h"
@@ -10,6 +11,7 @@
 int leaks_learn(struct process *from, const char *data, size_t len)
 {
 	struct supervisor *w = from->supervisor;
+	const struct ledger_entry *entry;
 	struct link_leak message;
 	struct leaked *leak;
 
@@ -24,8 +26,12 @@ int leaks_learn(struct process *from, const char *data, size_t len)
 	/* As many in the time of one verb come from an inspector that is not itself any more: it is ended. */
 	if (w->n_leaks == NP_LEAKS_WAITING)
 		return -EPROTO;
+	entry = ledgers_find(w->ledgers, message.cgroup_id);
 	leak = &w->leaks[w->n_leaks++];
 	leak->cgroup_id = message.cgroup_id;
+	/* The verb may be the end of this sandbox, and its session is to be raised all the same. */
+	snprintf(leak->session, sizeof(leak->session), "%.*s", (int)sizeof(leak->session) - 1,
+		 entry ? entry->session : "");
 	memcpy(leak->credential, message.name, strlen(message.name) + 1);
 	return 0;
 }
@@ -35,6 +41,6 @@ void leaks_receive(struct supervisor *w)
 	while (w->n_leaks) {
 		const struct leaked leak = w->leaks[--w->n_leaks];
 
-		w->config.on_leak(w->config.data, leak.cgroup_id, leak.credential);
+		w->config.on_leak(w->config.data, leak.cgroup_id, leak.session, leak.credential);
 	}
 }

@@ -37,8 +37,8 @@ struct supervisor_config {
 	/* One asks a person, or waits no longer; one that held things for answers is gone. Called as reports are. */
 	void (*on_ask)(void *data, const struct question_waiter *from, const struct link_ask *ask);
 	void (*on_asks_lost)(void *data, unsigned inspector);
-	/* The value of this credential was in a request of this sandbox. Called as reports are. */
-	void (*on_leak)(void *data, uint64_t cgroup_id, const char *credential);
+	/* The value of this credential was in a request of this sandbox, which may be gone by now. Called as reports are. */
+	void (*on_leak)(void *data, uint64_t cgroup_id, const char *session, const char *credential);
 	void (*on_debug)(void *data); /* an inspector has shown itself, or has had the time to */
 	void *data;
 };

@@ -80,6 +80,7 @@ TAILQ_HEAD(ask_queue, ask);
 /* A value of this credential was about to leave from this sandbox. */
 struct leaked {
 	uint64_t cgroup_id;
+	char session[NP_LABEL_SIZE]; /* its own; "": not known */
 	char credential[NP_NAME_MAX + 1];
 };
 
