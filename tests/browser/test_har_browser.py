@@ -49,3 +49,42 @@ def test_its_entries_are_served_to_a_page(chromium, archive):
     assert got["captured"]["status"] == 200 and got["captured"]["text"] == captured["response"]["content"]["text"] != ""
     assert got["refused"]["status"] == 403 and refused["_netpawl"]["verdict"] == "refused" and refused["request"]["method"] == "POST"
     assert got["other"] is None
+
+
+def test_developer_tools_open_it(chromium, archive):
+    """The importer behind "Import HAR file" of Chromium's network panel makes a request of each entry."""
+    har = json.loads(archive.read_text())
+    got = chromium("""
+        const page = await (await browser.newContext()).newPage();
+        try {
+          await page.goto("devtools://devtools/bundled/inspector.html");
+          return await page.evaluate(async (har) => {
+            const { HARFormat, Importer } = await import("./models/har/har.js");
+            const requests = Importer.Importer.requestsFromHARLog(new HARFormat.HARRoot(har).log);
+            return requests.map((r) => ({ url: r.url(), method: r.requestMethod, status: r.statusCode, ended: r.endTime >= r.startTime,
+                                          fields: r.responseHeaders.length, blocked: r.timing?.requestTime >= 0 }));
+          }, har);
+        } finally { await page.context().close(); }
+    """, har=har)
+    entries = har["log"]["entries"]
+    assert len(got) == len(entries) > 2
+    for request, entry in zip(got, entries):
+        assert (request["url"], request["method"], request["status"]) == (
+            entry["request"]["url"], entry["request"]["method"], entry["response"]["status"]), (request, entry)
+        assert request["ended"] and request["fields"] == len(entry["response"]["headers"]), (request, entry)
+    assert 403 in [r["status"] for r in got]
+
+
+def test_developer_tools_refuse_what_is_no_archive(chromium):
+    """The control: the importer does look at what it is given."""
+    got = chromium("""
+        const page = await (await browser.newContext()).newPage();
+        try {
+          await page.goto("devtools://devtools/bundled/inspector.html");
+          return await page.evaluate(async () => {
+            const { HARFormat } = await import("./models/har/har.js");
+            try { new HARFormat.HARRoot({ log: { version: "1.2", creator: {}, entries: [{}] } }); return null; } catch (e) { return String(e); }
+          });
+        } finally { await page.context().close(); }
+    """)
+    assert got and got.startswith("Error"), got
