@@ -194,7 +194,7 @@ def test_the_example(daemon):
 def test_keep(daemon):
     got = client(daemon, """
 box = session.sandbox(keep=True, pids=50)
-box.run(["sh", "-c", "echo one > /tmp/f; sleep 1000 &"])
+box.run(["sh", "-c", "echo one > /tmp/f; sleep 1000 & until pgrep sleep; do :; done"])
 r = box.run(["sh", "-c", "cat /tmp/f; pgrep -c sleep"])
 s = session.launch(["cat", "/tmp/f"], keep=True).wait()
 n = [b["kept"] for b in session.show()["sandboxes"]]
