@@ -35,8 +35,9 @@ def test_live_traffic(rig, page):
     page("await pages.a.fill('#filter', 'hots:x')")
     assert "there is no 'hots:'" in page("return await pages.a.textContent('.bar .problem')")
     # why, the rule's lines, times, curl, a rule
-    page("await pages.a.fill('#filter', f); await pages.a.locator('#rows .row:not([hidden])', { hasText: 'open.origin.test' }).first().click(); await pages.a.waitForSelector('.detail .source')",
-         f=f"session:{session} host:open.origin.test kind:request")
+    page("await pages.a.fill('#filter', f)", f=f"session:{session} host:open.origin.test kind:request")
+    eventually(page, "const rows = await pages.a.locator('#rows .row:not([hidden])').allInnerTexts(); return rows.length && rows.every((t) => t.includes('open.origin.test'))")
+    page("await pages.a.locator('#rows .row:not([hidden])').first().click(); await pages.a.waitForSelector('.detail .source')")
     text = page("return await pages.a.innerText('.detail')")
     for word in ("rule_allows", "open.origin.test, files.origin.test", "capture: 2000", "user-agent: curl", "wait", "receive"):
         assert word in text, (word, text)
