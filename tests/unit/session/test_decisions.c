@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What deciders are asked, and what their answers are worth: for whom, how long, and what ends it. */
-#include "fake.h"
-#include "policy/policy.h"
+#include "fake_with_policy.h"
 #include "vocab/limits.h"
 
 #include "session/decisions.c"
@@ -10,28 +9,13 @@
 	"version: 1\nlevels: {PUBLIC: proxied, INTERNAL: proxied}\ndeciders: {g: {socket: /g}}\nrules:\n" \
 	"  - decide: ['**.example']\n    by: g\n"
 
-static struct policy *loaded;
-
 static int setup(void **state)
 {
-	_problems_ struct problems problems = { 0 };
+	int r = fake_policy_setup(state, POLICY);
 
-	if (fake_setup(state) || policy_load_text("p.yaml", POLICY, strlen(POLICY), &loaded, &problems))
-		return -1;
-	fake.policy = loaded;
-	fake.modes = loaded->modes;
-	fake_stop();
-	fake_start();
 	fake_replies[0] = fake_asked[0] = '\0';
 	fake_deaf = false;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	policy_free(loaded);
-	loaded = NULL;
-	return fake_teardown(state);
+	return r;
 }
 
 static void asks(const struct sandbox_info *sandbox, const char *host, const char *method, uint64_t number)
@@ -272,14 +256,16 @@ static void test_memory_is_bounded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_each_is_asked_about_unless_it_is_remembered, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_it_may_need_the_body, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_what_is_remembered_ends, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_each_is_asked_about_unless_it_is_remembered, setup,
+						fake_policy_teardown),
+		cmocka_unit_test_setup_teardown(test_it_may_need_the_body, setup, fake_policy_teardown),
+		cmocka_unit_test_setup_teardown(test_what_is_remembered_ends, setup, fake_policy_teardown),
 		cmocka_unit_test_setup_teardown(test_failures_are_not_remembered_and_who_leaves_takes_it_back, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(test_it_hands_on_and_raises, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_what_a_person_denied_it_is_not_asked_about, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_memory_is_bounded, setup, teardown),
+						fake_policy_teardown),
+		cmocka_unit_test_setup_teardown(test_it_hands_on_and_raises, setup, fake_policy_teardown),
+		cmocka_unit_test_setup_teardown(test_what_a_person_denied_it_is_not_asked_about, setup,
+						fake_policy_teardown),
+		cmocka_unit_test_setup_teardown(test_memory_is_bounded, setup, fake_policy_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The value of a credential was about to leave: whose session is raised, also when the sandbox is gone by then. */
-#include "fake.h"
-#include "policy/policy.h"
+#include "fake_with_policy.h"
 
 #include "session/leak_raise.c"
 
@@ -10,26 +9,9 @@
 	"  told: {source: {env: A}, for: a.example, on_leak: raise CONFIDENTIAL}\n" \
 	"  kept: {source: {env: B}, for: a.example}\nrules:\n  - allow: a.example\n"
 
-static struct policy *loaded;
-
 static int setup(void **state)
 {
-	_problems_ struct problems problems = { 0 };
-
-	if (fake_setup(state) || policy_load_text("p.yaml", POLICY, strlen(POLICY), &loaded, &problems))
-		return -1;
-	fake.policy = loaded;
-	fake.modes = loaded->modes;
-	fake_stop();
-	fake_start();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	policy_free(loaded);
-	loaded = NULL;
-	return fake_teardown(state);
+	return fake_policy_setup(state, POLICY);
 }
 
 static void test_its_session_is_raised(void **state)
@@ -66,8 +48,8 @@ static void test_also_when_the_sandbox_is_gone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_its_session_is_raised, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_also_when_the_sandbox_is_gone, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_its_session_is_raised, setup, fake_policy_teardown),
+		cmocka_unit_test_setup_teardown(test_also_when_the_sandbox_is_gone, setup, fake_policy_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
