@@ -4,18 +4,15 @@ import contextlib
 
 import pytest
 
-from engines import Docker, Podman
+from engines import dial
 from lib import base
-from lib.box import new_session
 from lib.inspected import Inspected
-from lib.world import FAR
 
 POLICY = """version: 1
 rules:
   - allow: origin.test
     paths: ["/open/**"]
 """
-LEVEL = {"FULL": "PUBLIC", "PROXIED": "CONFIDENTIAL", "NONE": "SECRET"}
 
 
 class Net(Inspected):
@@ -27,30 +24,6 @@ class Net(Inspected):
 def net():
     with contextlib.ExitStack() as stack:
         yield Net(stack)
-
-
-@pytest.fixture(scope="module", params=[Podman, Docker], ids=["podman", "docker"])
-def engine(net, request):
-    with contextlib.closing(request.param(net)) as engine:
-        yield engine
-
-
-@pytest.fixture
-def sessions(net):
-    made = []
-
-    def make(mode):
-        made.append(new_session("born"))
-        net.api.create(made[-1], LEVEL[mode])
-        return made[-1]
-
-    yield make
-    for session in made:
-        net.api.end(session)
-
-
-def dial(port=9000):
-    return ["python3", "-c", f"import socket; s = socket.create_connection(('{FAR[4]}', {port}), 5); s.send(b'x'); print(s.recv(1))"]
 
 
 def test_first_request(net, engine, sessions):

@@ -7,7 +7,6 @@ import contextlib
 import pytest
 
 import roots
-from engines import Docker, Podman
 from lib import base
 from lib.box import new_session
 from lib.inspected import Inspected
@@ -41,12 +40,6 @@ NONE = ["--network", "none"]
 def net():
     with contextlib.ExitStack() as stack:
         yield Inspected(stack, policy=POLICY, bridged=True)
-
-
-@pytest.fixture(scope="module", params=[Podman, Docker], ids=["podman", "docker"])
-def engine(net, request):
-    with contextlib.closing(request.param(net)) as engine:
-        yield engine
 
 
 @pytest.fixture

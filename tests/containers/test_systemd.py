@@ -5,17 +5,16 @@ import contextlib
 import pytest
 
 import engines
+from engines import dial
 from lib import base
-from lib.box import new_session
 from lib.origins import Origins
-from lib.world import FAR, World
+from lib.world import World
 from systemd import Systemd, SystemdDaemon
 
 POLICY = """version: 1
 rules:
   - allow: origin.test
 """
-LEVEL = {"FULL": "PUBLIC", "PROXIED": "CONFIDENTIAL", "NONE": "SECRET"}
 NO_PIDS = ["--pids-limit", "0"]  # its controller is not to be had on a hybrid host
 
 
@@ -61,27 +60,9 @@ def engine(net, request):
         yield engine
 
 
-@pytest.fixture
-def session(net):
-    made = []
-
-    def make(mode):
-        made.append(new_session("sys-temd"))
-        net.api.create(made[-1], LEVEL[mode])
-        return made[-1]
-
-    yield make
-    for name in made:
-        net.api.end(name)
-
-
-def dial(port=9000):
-    return ["python3", "-c", f"import socket; s = socket.create_connection(('{FAR[4]}', {port}), 5); s.send(b'x'); print(s.recv(1))"]
-
-
-def test_systemd_finds_the_parent(net, session):
+def test_systemd_finds_the_parent(net, sessions):
     """By its name alone: dashes are levels of the tree."""
-    name = session("FULL")
+    name = sessions("FULL")
     slice_ = net.daemon.cli("parent", "--systemd", name, check=0).stdout.strip()
     p = base.sh(*net.world.enter(), "systemd-run", "--scope", "--quiet", f"--slice={slice_}", "sh", "-c", "grep ^0 /proc/self/cgroup")
     assert p.stdout.startswith(f"0::/netpawl.slice/{slice_}/run-"), p
@@ -90,8 +71,8 @@ def test_systemd_finds_the_parent(net, session):
 
 
 @pytest.mark.parametrize("mode", ["FULL", "PROXIED", "NONE"])
-def test_a_container_is_born_in_it(net, engine, session, mode):
-    name = session(mode)
+def test_a_container_is_born_in_it(net, engine, sessions, mode):
+    name = sessions(mode)
     run = lambda *words, network="host": engine.netpawl("run", "--rm", "--network", network, *NO_PIDS, *engine.image(), *words, session=name, check=False)
     assert engine.call("run", "--rm", "--network", "host", *NO_PIDS, *engine.image(), *dial()).stdout.strip() == "b'x'", "the control"
     for _ in range(2):  # systemd takes a slice away that nobody is in
@@ -102,10 +83,10 @@ def test_a_container_is_born_in_it(net, engine, session, mode):
         assert p.stdout == "200", p
 
 
-def test_a_parent_that_systemd_takes_away(net, engine, session):
+def test_a_parent_that_systemd_takes_away(net, engine, sessions):
     """It stays while nobody is in it. When the slice is stopped it goes, and then there is no network in one of that name, until the
     parent is asked for again."""
-    name = session("FULL")
+    name = sessions("FULL")
     parent = lambda: net.daemon.cli("parent", "--systemd", name, check=0).stdout.strip()
     more = ["--cgroups", "no-conmon"] if engine.name == "podman" else []
     run = lambda: engine.call("run", "--rm", "--network", "host", "--cgroup-parent", slice_, *more, *NO_PIDS, *engine.image(), *dial(), check=False)
@@ -119,8 +100,8 @@ def test_a_parent_that_systemd_takes_away(net, engine, session):
     assert parent() == slice_ and run().stdout.strip() == "b'x'"
 
 
-def test_adopted_while_it_runs(net, engine, session):
-    name, container = session("FULL"), base.unique("c")
+def test_adopted_while_it_runs(net, engine, sessions):
+    name, container = sessions("FULL"), base.unique("c")
     engine.started.append(container)
     engine.call("run", "-d", "--name", container, "--network", "host", *NO_PIDS, *engine.image(), "sleep", "3600")
     ask = lambda: engine.call("exec", container, *dial(), check=False)
