@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of the running daemon, and what happens to it. Files: main.c (tasks, the end), daemon_start.c (the start),
+/* The parts of the running daemon, and what happens to it. Files: main.c (tasks, the end), daemon_start.c, daemon_processes.c (the start),
  * daemon_describe.c, daemon_metrics.c (what it says of itself), callbacks.c (what the parts call each other for), reports.c (what sandboxes
  * did), parts.c (what must be there), policy_reload.c (the policy in force). */
 #ifndef NP_DAEMON_DAEMON_H
@@ -68,6 +68,12 @@ void questions_notify(struct daemon *d);			   /* of all that wait, at the start 
 
 /* daemon_start.c */
 int daemon_start(struct daemon *d);
+
+/* daemon_processes.c: each logs what went wrong; 0 or -errno. */
+int daemon_vault_open(struct daemon *d);
+int daemon_supervisor_open(struct daemon *d);
+int daemon_deciders_open(struct daemon *d);
+int daemon_exporters_open(struct daemon *d);
 
 /* daemon_describe.c */
 void daemon_facts_read(void *data, struct daemon_facts *ret);

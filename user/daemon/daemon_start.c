@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Wiring: which part is given to which, and in which order they start. A decision found here is in the wrong place. */
+/* Wiring: which part is given to which, and in which order they start; daemon_processes.c has those that are processes of their own. A decision found here is in the wrong place. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -103,123 +103,6 @@ static int upgrade_finish(struct daemon *d)
 	event_emit(d, &event);
 	log_info("upgraded %s; %u connections were cut", text, d->start_cut);
 	return 0;
-}
-
-static int vault_open(struct daemon *d)
-{
-	char key[FS_PATH_SIZE];
-	struct vault_config config = {
-		.loop = d->loop,
-		.key_file = key,
-		.command_uid = d->options.decider_uid,
-		.on_change = on_secret,
-		.data = d,
-	};
-	int r = fs_path(key, "%s/placeholder-key", d->options.run_dir);
-
-	if (r == 0)
-		r = vault_new(&config, &d->vault);
-	if (r < 0) {
-		log_error("cannot keep the values of credentials: %s", strerror(-r));
-		return r;
-	}
-	d->policy.vault = d->vault;
-	vault_policy(d->vault, d->policy.policy);
-	return 0;
-}
-
-static int supervisor_open(struct daemon *d)
-{
-	char root[FS_PATH_SIZE], names[FS_PATH_SIZE], cas[FS_PATH_SIZE], ledgers[FS_PATH_SIZE];
-	struct supervisor_config config = {
-		.loop = d->loop,
-		.kernel = d->kernel,
-		.count = d->options.inspectors >= 0 ? (unsigned)d->options.inspectors : cpus_count(),
-		.uid = d->options.inspector_uid,
-		.root = root,
-		.names = names,
-		.cas = cas,
-		.roots = d->options.roots,
-		.resolvers = d->options.resolvers,
-		.secrets = vault_secrets(d->vault),
-		.placeholder_key = vault_placeholder_key(d->vault),
-		.ledgers = { .dir = ledgers,
-			     .on_report = on_report,
-			     .on_lost = on_lost,
-			     .on_suppressed = on_suppressed,
-			     .last_seq = last_seq },
-		.on_finished = on_finished,
-		.on_debug = on_debug,
-		.on_ask = on_ask,
-		.on_asks_lost = on_asks_lost,
-		.on_leak = on_leak,
-		.data = d,
-	};
-	int r = fs_path(root, "%s/empty", d->options.run_dir);
-
-	if (r == 0)
-		r = fs_path(names, "%s/names", d->options.run_dir);
-	if (r == 0)
-		r = fs_path(cas, "%s/cas", d->options.run_dir);
-	if (r == 0)
-		r = fs_path(ledgers, "%s/ledgers", d->options.run_dir);
-	if (r == 0)
-		r = supervisor_new(&config, &d->policy.record, &d->policy.proxy_logins, &d->supervisor);
-	if (r < 0)
-		log_error("cannot start the inspector: %s", strerror(-r));
-	return r;
-}
-
-static int deciders_open(struct daemon *d)
-{
-	char root[FS_PATH_SIZE];
-	struct deciders_config config = {
-		.loop = d->loop,
-		.kernel = d->kernel,
-		.uid = d->options.inspector_uid,
-		.command_uid = d->options.decider_uid,
-		.root = root,
-		.on_decision = on_decision,
-		.data = d,
-	};
-	int r = fs_path(root, "%s/empty", d->options.run_dir);
-
-	if (r == 0)
-		r = deciders_new(&config, &d->deciders);
-	if (r == 0)
-		r = notifier_new(&(struct notifier_config){ d->loop, d->kernel, d->options.decider_uid }, &d->notifier);
-	if (r < 0)
-		log_error("cannot start deciders: %s", strerror(-r));
-	return r;
-}
-
-static int export_lend(void *data, unsigned uid)
-{
-	const struct daemon *d = data;
-
-	return server_lend(d->server, uid);
-}
-
-static int exporters_open(struct daemon *d)
-{
-	char root[FS_PATH_SIZE], dir[FS_PATH_SIZE];
-	struct exporters_config config = {
-		.loop = d->loop,
-		.uid = d->options.exporter_uid,
-		.root = root,
-		.dir = dir,
-		.lend = export_lend,
-		.data = d,
-	};
-	int r = fs_path(root, "%s/empty", d->options.run_dir);
-
-	if (r == 0)
-		r = fs_path(dir, "%s/exports", d->options.state_dir);
-	if (r == 0)
-		r = exporters_new(&config, &d->exporters);
-	if (r < 0)
-		log_error("%s/exports: %s", d->options.state_dir, strerror(-r));
-	return r;
 }
 
 static int sandbox_found(void *data, const struct sandbox_info *sandbox)
@@ -430,9 +313,10 @@ static int server_start(struct daemon *d)
 int daemon_start(struct daemon *d)
 {
 	static const int signals[] = { SIGTERM, SIGINT, SIGHUP, 0 };
-	static int (*const steps[])(struct daemon * d) = { state_start,	  workspaces_start, kernel_start,
-							   vault_open,	  supervisor_open,  deciders_open,
-							   service_start, policy_start,	    upgrade_finish };
+	static int (*const steps[])(struct daemon *
+				    d) = { state_start,	      workspaces_start,	      kernel_start,
+					   daemon_vault_open, daemon_supervisor_open, daemon_deciders_open,
+					   service_start,     policy_start,	      upgrade_finish };
 	int r = policy_open(d);
 
 	if (r == 0)
@@ -452,7 +336,7 @@ int daemon_start(struct daemon *d)
 	if (r == 0)
 		r = server_start(d);
 	if (r == 0)
-		r = exporters_open(d);
+		r = daemon_exporters_open(d);
 	if (r == 0) {
 		deciders_policy(d->deciders, d->policy.policy);
 		notifier_policy(d->notifier, d->policy.policy);

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/cleanup.h"
+
 /* Collects small pieces, so that the buffer grows once or twice and not for each of them. */
 struct writer {
 	struct buf *out;
@@ -71,88 +73,50 @@ static int put_field(struct writer *w, const struct field *field)
 	return 0;
 }
 
+static const char *const status_reasons[600] = {
+	[100] = "Continue",
+	[101] = "Switching Protocols",
+	[103] = "Early Hints",
+	[200] = "OK",
+	[201] = "Created",
+	[202] = "Accepted",
+	[204] = "No Content",
+	[206] = "Partial Content",
+	[207] = "Multi-Status",
+	[301] = "Moved Permanently",
+	[302] = "Found",
+	[303] = "See Other",
+	[304] = "Not Modified",
+	[307] = "Temporary Redirect",
+	[308] = "Permanent Redirect",
+	[400] = "Bad Request",
+	[401] = "Unauthorized",
+	[403] = "Forbidden",
+	[404] = "Not Found",
+	[405] = "Method Not Allowed",
+	[408] = "Request Timeout",
+	[409] = "Conflict",
+	[410] = "Gone",
+	[412] = "Precondition Failed",
+	[413] = "Content Too Large",
+	[415] = "Unsupported Media Type",
+	[416] = "Range Not Satisfiable",
+	[421] = "Misdirected Request",
+	[422] = "Unprocessable Content",
+	[426] = "Upgrade Required",
+	[429] = "Too Many Requests",
+	[431] = "Request Header Fields Too Large",
+	[451] = "Unavailable For Legal Reasons",
+	[500] = "Internal Server Error",
+	[501] = "Not Implemented",
+	[502] = "Bad Gateway",
+	[503] = "Service Unavailable",
+	[504] = "Gateway Timeout",
+};
+
 static const char *status_reason(unsigned status)
 {
-	switch (status) {
-	case 100:
-		return "Continue";
-	case 101:
-		return "Switching Protocols";
-	case 103:
-		return "Early Hints";
-	case 200:
-		return "OK";
-	case 201:
-		return "Created";
-	case 202:
-		return "Accepted";
-	case 204:
-		return "No Content";
-	case 206:
-		return "Partial Content";
-	case 207:
-		return "Multi-Status";
-	case 301:
-		return "Moved Permanently";
-	case 302:
-		return "Found";
-	case 303:
-		return "See Other";
-	case 304:
-		return "Not Modified";
-	case 307:
-		return "Temporary Redirect";
-	case 308:
-		return "Permanent Redirect";
-	case 400:
-		return "Bad Request";
-	case 401:
-		return "Unauthorized";
-	case 403:
-		return "Forbidden";
-	case 404:
-		return "Not Found";
-	case 405:
-		return "Method Not Allowed";
-	case 408:
-		return "Request Timeout";
-	case 409:
-		return "Conflict";
-	case 410:
-		return "Gone";
-	case 412:
-		return "Precondition Failed";
-	case 413:
-		return "Content Too Large";
-	case 415:
-		return "Unsupported Media Type";
-	case 416:
-		return "Range Not Satisfiable";
-	case 421:
-		return "Misdirected Request";
-	case 422:
-		return "Unprocessable Content";
-	case 426:
-		return "Upgrade Required";
-	case 429:
-		return "Too Many Requests";
-	case 431:
-		return "Request Header Fields Too Large";
-	case 451:
-		return "Unavailable For Legal Reasons";
-	case 500:
-		return "Internal Server Error";
-	case 501:
-		return "Not Implemented";
-	case 502:
-		return "Bad Gateway";
-	case 503:
-		return "Service Unavailable";
-	case 504:
-		return "Gateway Timeout";
-	default:
-		return "";
-	}
+	return status < ARRAY_SIZE(status_reasons) && status_reasons[status] ? status_reasons[status] : "";
 }
 
 /* No byte of it ends a word of the first line. */

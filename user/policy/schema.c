@@ -72,20 +72,30 @@ static void put_words_or_maps(struct buf *out, const struct key *key)
 	put_one_or_more(out, item.data ? item.data : "{}");
 }
 
+/* Shapes that are the same for every key. */
+static const char *const fixed_shapes[KEY_NAMED_LISTS + 1] = {
+	[KEY_VERSION] = "\"enum\":[1,\"1\"]",
+	[KEY_TEXT] = "\"type\":[\"string\",\"number\",\"boolean\"]",
+	[KEY_TEXT_LIST] = "\"type\":\"array\",\"minItems\":1,\"items\":" TEXT,
+	[KEY_FLAG] = "\"enum\":[true,false,\"true\",\"false\"]",
+	[KEY_SIZE] = "\"anyOf\":[{\"type\":\"integer\",\"minimum\":0},"
+		     "{\"type\":\"string\",\"pattern\":\"^[0-9]+([kMG]|[KMG]i)?B?$\"}]",
+	[KEY_TIME] = "\"type\":\"string\",\"pattern\":\"^[0-9]{1,9}(ms|s|m|h)$\"",
+	[KEY_AGE] = "\"type\":\"string\",\"pattern\":\"^([0-9]{1,9}[smhd]|forever)$\"",
+	[KEY_COUNT] = "\"anyOf\":[{\"type\":\"integer\",\"minimum\":1},"
+		      "{\"type\":\"string\",\"pattern\":\"^[0-9]+$\"}]",
+	[KEY_CPUS] = "\"anyOf\":[{\"type\":\"number\",\"exclusiveMinimum\":0},"
+		     "{\"type\":\"string\",\"pattern\":\"^[0-9]+([.][0-9]{1,3})?$\"}]",
+	[KEY_PORTS] = "\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"anyOf\":["
+		      "{\"type\":\"integer\",\"minimum\":1,\"maximum\":65535},"
+		      "{\"type\":\"string\",\"pattern\":\"^[1-9][0-9]{0,4}$\"}]}",
+};
+
 static void put_shape(struct buf *out, const struct key *key)
 {
 	switch (key->shape) {
-	case KEY_VERSION:
-		buf_puts(out, "\"enum\":[1,\"1\"]");
-		break;
-	case KEY_TEXT:
-		buf_puts(out, "\"type\":[\"string\",\"number\",\"boolean\"]");
-		break;
 	case KEY_TEXTS:
 		put_one_or_more(out, TEXT);
-		break;
-	case KEY_TEXT_LIST:
-		buf_puts(out, "\"type\":\"array\",\"minItems\":1,\"items\":" TEXT);
 		break;
 	case KEY_WORD:
 		buf_puts(out, "\"allOf\":[");
@@ -106,32 +116,6 @@ static void put_shape(struct buf *out, const struct key *key)
 	case KEY_MODE:
 		put_modes(out, key->words);
 		break;
-	case KEY_FLAG:
-		buf_puts(out, "\"enum\":[true,false,\"true\",\"false\"]");
-		break;
-	case KEY_SIZE:
-		buf_puts(out, "\"anyOf\":[{\"type\":\"integer\",\"minimum\":0},"
-			      "{\"type\":\"string\",\"pattern\":\"^[0-9]+([kMG]|[KMG]i)?B?$\"}]");
-		break;
-	case KEY_TIME:
-		buf_puts(out, "\"type\":\"string\",\"pattern\":\"^[0-9]{1,9}(ms|s|m|h)$\"");
-		break;
-	case KEY_AGE:
-		buf_puts(out, "\"type\":\"string\",\"pattern\":\"^([0-9]{1,9}[smhd]|forever)$\"");
-		break;
-	case KEY_COUNT:
-		buf_puts(out, "\"anyOf\":[{\"type\":\"integer\",\"minimum\":1},"
-			      "{\"type\":\"string\",\"pattern\":\"^[0-9]+$\"}]");
-		break;
-	case KEY_CPUS:
-		buf_puts(out, "\"anyOf\":[{\"type\":\"number\",\"exclusiveMinimum\":0},"
-			      "{\"type\":\"string\",\"pattern\":\"^[0-9]+([.][0-9]{1,3})?$\"}]");
-		break;
-	case KEY_PORTS:
-		buf_puts(out, "\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"anyOf\":["
-			      "{\"type\":\"integer\",\"minimum\":1,\"maximum\":65535},"
-			      "{\"type\":\"string\",\"pattern\":\"^[1-9][0-9]{0,4}$\"}]}");
-		break;
 	case KEY_MAP:
 		put_below(out, "\"allOf\":[", key->below, "]");
 		break;
@@ -151,6 +135,9 @@ static void put_shape(struct buf *out, const struct key *key)
 			  "\"type\":\"object\",\"additionalProperties\":false,\"patternProperties\":{\"" NAME
 			  "\":{\"anyOf\":[{\"type\":\"array\",\"minItems\":1,\"items\":" TEXT "},",
 			  key->below, "]}}");
+		break;
+	default:
+		buf_puts(out, fixed_shapes[key->shape]);
 		break;
 	}
 }

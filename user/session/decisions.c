@@ -10,6 +10,7 @@
 
 #include "base/sql.h"
 #include "policy/policy.h"
+#include "session/questions_internal.h"
 #include "session/service_internal.h"
 #include "vocab/words.h"
 

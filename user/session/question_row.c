@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/chars.h"
-#include "session/service_internal.h"
+#include "session/questions_internal.h"
 #include "vocab/limits.h"
 
 /* One line of it, if it fits: "name: value", and the end of a value that is too long is three dots. */

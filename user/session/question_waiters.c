@@ -2,7 +2,7 @@
 /* Who waits for a question, and is told what comes of it: each held by an inspector, by a number of its own. */
 #include <stdlib.h>
 
-#include "session/service_internal.h"
+#include "session/questions_internal.h"
 #include "vocab/limits.h"
 
 void held_drop(struct service *service, struct question *question, struct question_held *held)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "session/registrable.h"
-#include "session/service_internal.h"
+#include "session/questions_internal.h"
 #include "vocab/limits.h"
 
 /* -- in memory ----------------------------------------------------------------------------- */

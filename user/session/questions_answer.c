@@ -7,7 +7,7 @@
 #include "base/sql.h"
 #include "policy/policy.h"
 #include "session/registrable.h"
-#include "session/service_internal.h"
+#include "session/questions_internal.h"
 #include "vocab/limits.h"
 
 static int question_fail(struct failure *ret_failure, int r, uint64_t id)

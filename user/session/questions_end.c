@@ -7,7 +7,7 @@
 
 #include "base/sql.h"
 #include "policy/asked.h"
-#include "session/service_internal.h"
+#include "session/questions_internal.h"
 #include "vocab/limits.h"
 
 #define DAEMON "daemon" /* who ends what nobody has taken back */

@@ -2,7 +2,7 @@
 /* What a request would meet if it came now: for who explains, and so without a change of anything. */
 #include <string.h>
 
-#include "session/service_internal.h"
+#include "session/questions_internal.h"
 
 /* Which of those that cover a request is met, as question_find() has it; 0: it does not. What was answered once is for the request that
  * it shows, of which method and URL are known here. */

@@ -30,6 +30,7 @@
 #include "base/beside.h"
 #include "base/failpoint.h"
 #include "base/sql.h"
+#include "session/questions_internal.h"
 #include "session/service_internal.h"
 #include "vocab/limits.h"
 

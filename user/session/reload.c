@@ -2,6 +2,7 @@
 /* A new policy: the ratchets that it turns, and the connections that it forbids. */
 #include <string.h>
 
+#include "session/questions_internal.h"
 #include "session/service_internal.h"
 
 struct reloading {

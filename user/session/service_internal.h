@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside the session service. Files: service.c (the service, sessions, look-ups, the sweep), session.c
- * (a session in memory), raise.c (the ratchet: kernel, inspectors, cut, record), record.c (its last step), verb.c (a verb's end,
- * and its calls to the inspectors), sandbox.c (one sandbox in memory and its end), sandboxes.c (make,
- * adopt, remove), placed.c (processes that others put there), parents.c (cgroups for containers), kept_sandboxes.c (those that stay),
- * runs.c, starters.c, questions.c, questions_answer.c, questions_end.c, decisions.c (what deciders are asked), forwards.c, recover.c, reload.c (a new policy), notices.c, lifetime.c (what is forgotten).
+ * Inside the session service. Files: service.c (the service, sessions, look-ups), sweep.c (what is due later), session.c (a session
+ * in memory), raise.c (the ratchet: kernel, inspectors, cut, record), record.c (its last step), verb.c (a verb's end, and its calls to
+ * the inspectors), sandbox.c (one sandbox in memory and its end), sandboxes.c (make, remove), adoption.c, restarted.c (containers that
+ * come back), placed.c (processes that others put there), parents.c (cgroups for containers), kept_sandboxes.c (those that stay),
+ * runs.c, starters.c, decisions.c (what deciders are asked), forwards.c, recover.c, reload.c (a new policy), notices.c, lifetime.c
+ * (what is forgotten). What people are asked has a header of its own, questions_internal.h.
  */
 #ifndef NP_SESSION_SERVICE_INTERNAL_H
 #define NP_SESSION_SERVICE_INTERNAL_H
@@ -295,18 +296,26 @@ void session_publish(struct service *service, const struct session *session);
 void session_unpublish(struct service *service, const struct session *session);
 void notices_recover(struct service *service); /* removes those of sessions that have ended */
 
-/* -- sandboxes.c ----------------------------------------------------------- */
-/* own_network.c */
+/* -- own_network.c --------------------------------------------------------- */
 bool own_network_is(struct service *service, uint64_t cgroup_id, struct sandbox_netns *ret);
 void own_network_note(struct service *service, struct sandbox *sandbox); /* sets pub.own_network */
 /* Of one that is adopted, if it lives in one; netns: a file that leads to where it will, or NULL. */
 int own_network_join(struct service *service, struct sandbox *sandbox, const char *netns, struct failure *ret_failure);
 
+/* -- adoption.c ------------------------------------------------------------ */
 /* Adopts a container that its runtime may be starting: it is confined first and looked at then. The same again goes on with one that the
  * look found something in. */
 int adopt_again(struct service *service, const char *session, const struct gate_cgroup *cgroup,
 		struct failure *ret_failure);
 
+/* -- sandboxes.c ----------------------------------------------------------- */
+int sandbox_id_choose(struct service *service, const struct session_name *name, char id[static NP_SANDBOX_ID_MAX + 1]);
+/* A session that is ready for one more sandbox: on disk, no looser than it should be, and pinned. */
+int session_enter(struct service *service, const char *name, const char *who, struct session **ret,
+		  struct failure *ret_failure);
+int sandbox_record(struct service *service, struct sandbox *sandbox); /* its row, once */
+/* What the session's sandboxes say may be stricter than its record: a cgroup that the kernel knew already. */
+int session_follow(struct service *service, struct session *session, struct failure *ret_failure);
 enum sandbox_kind { SANDBOX_PLAIN, SANDBOX_KEPT, SANDBOX_PARENT, SANDBOX_BORN };
 struct sandbox_order {
 	enum sandbox_kind kind;
@@ -351,57 +360,6 @@ int starter_note(struct service *service, const struct session_name *name, const
 /* -EACCES: the policy wants four eyes, and who has. */
 int starter_check(struct service *service, const struct session_name *name, bool of_user, const char *who,
 		  struct failure *ret_failure);
-
-/* -- questions.c ------------------------------------------------------------ */
-void question_forget(struct service *service, struct question *question); /* who holds it has it; nobody is told */
-/* Is it answered for the domain of what is asked, of the same session, rule and kind? */
-bool question_covers(const struct question_row *answered, const struct question_row *asked);
-/* Have they the same key? */
-bool question_is_beside(const struct question_row *a, const struct question_row *b);
-/* Is it, in all that is shown of it, what the question shows? */
-bool question_shows(const struct question_row *row, const struct question_row *asked);
-struct question *question_find(const struct service *service, const struct question_row *key); /* or NULL */
-void question_index(struct service *service, struct question *question); /* under its key, or its answer's */
-uint64_t question_due(const struct service *service, const struct question_row *row); /* see struct question */
-void held_drop(struct service *service, struct question *question, struct question_held *held);
-/* An answer that holds: it is used. One for once is there until the inspector says that it was taken, or has come too late. */
-void question_use(struct service *service, struct question *question, const struct question_waiter *waiter);
-void question_drop(struct service *service, struct question *question); /* from memory; nobody is told */
-/* It waits for the question. shown: it is what that shows. */
-void question_hold(struct service *service, struct question *question, const struct question_waiter *waiter,
-		   bool shown);
-void questions_free(struct service *service);
-void question_event(struct service *service, unsigned reason, const struct question_row *row, const char *who,
-		    const char *words);
-int question_keep(struct service *service, const struct question_row *row, struct question **ret); /* in memory */
-bool question_is_due(const struct service *service,
-		     const struct question *question); /* time has ended it, or its answer */
-/* To all that wait for it; then nobody does. */
-void question_reply(struct service *service, struct question *question, enum question_reply reply, unsigned reason,
-		    const char *words);
-
-/* A person is asked: shares the question that waits, meets an answer that holds, or (make) makes one. False: there is none. */
-/* question_row.c: what it is about. False: it does not fit, so it is not what an inspector of this build says. */
-bool question_row_fill(const struct service *service, const struct question_ask *ask, const struct sandbox *sandbox,
-		       const struct policy *policy, struct question_row *row);
-void question_row_process(const struct service *service, uint64_t cgroup_id, struct question_row *row); /* who asks */
-bool question_meet(struct service *service, const struct question_row *row, const struct question_waiter *waiter);
-void question_put(struct service *service, const struct question_row *row, const struct question_waiter *waiter);
-void waiter_reply(struct service *service, const struct question_waiter *to, const struct question_news *news);
-
-/* -- questions_end.c ---------------------------------------------------------- */
-void questions_raised(struct service *service,
-		      const struct session *session); /* what was asked or granted before is void */
-void questions_reload(struct service *service);	      /* what the live policy does not ask about any more, likewise */
-void questions_session_ended(struct service *service, const char *session);
-void questions_covered(struct service *service, const struct question *by); /* what waits, and the answer is for */
-void questions_returned(struct service *service,
-			const struct question *by); /* likewise, of one that came back unused */
-/* From here on nothing goes on by it. The record follows with questions_record(), which frees it. who: "daemon", or who did it. */
-void question_end(struct service *service, struct question *question, enum question_state state, const char *who,
-		  const char *why);
-int questions_record(struct service *service); /* what is over; also tried by each sweep */
-void questions_sweep(struct service *service); /* what time does to them */
 
 /* -- forwards.c ------------------------------------------------------------ */
 void forwards_sweep(struct service *service); /* ends those whose owner or sandbox is gone */

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* Cgroups of others become sandboxes. */
+#include "fake.h"
+
+#include "session/adoption.c"
+
+static int try_adopt(const char *session, const char *path)
+{
+	const struct sandbox_info *sandbox;
+
+	fake.failure = (struct failure){ 0 };
+	return service_sandbox_adopt(fake.service, session, &(struct adoption){ .cgroup = path }, "test", &sandbox,
+				     NULL, &fake.failure);
+}
+
+static void test_adopt(void **state)
+{
+	const struct sandbox_info *sandbox;
+	unsigned cut = 99;
+
+	(void)state;
+	fake_add("/cg/agent")->populated = true;
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+	fake_reset(0);
+	fake.cut = 4;
+	assert_int_equal(service_sandbox_adopt(fake.service, "a/b", &(struct adoption){ .cgroup = "/cg/agent" }, "test",
+					       &sandbox, &cut, NULL),
+			 0);
+	assert_log("inspect\nraise 101 NONE 2\nattach 101\ninspect\ncommit\ncut 101\nevent sandbox_adopted "
+		   "cut=4\n");
+	assert_int_equal(cut, 4);
+	assert_true(sandbox->adopted);
+	assert_int_equal(sandbox->rung.mode, NP_NONE);
+	assert_string_equal(sandbox->cgroup.path, "/cg/agent");
+	assert_int_equal(stored_sandboxes(), 1);
+}
+
+static void test_adopt_again(void **state)
+{
+	const struct sandbox_info *sandbox, *again = NULL;
+	const struct adoption adoption = { .cgroup = "/cg/agent" };
+	unsigned cut = 99;
+
+	(void)state;
+	fake_add("/cg/agent");
+	sandbox = adopted("a/b", "/cg/agent");
+	fake_reset(0);
+	assert_int_equal(service_sandbox_adopt(fake.service, "a/b", &adoption, "test", &again, &cut, NULL), 0);
+	assert_ptr_equal(again, sandbox);
+	assert_int_equal(cut, 0);
+	assert_log("");
+}
+
+static void test_adopt_passes_the_gates_reason_on(void **state)
+{
+	(void)state;
+	assert_int_equal(try_adopt("nobody", "/cg/x"), -EINVAL);
+	assert_int_equal(fake.failure.reason, NP_R_BAD_NAME);
+	assert_log("");
+	assert_int_equal(try_adopt("a/b", "/cg/none"), -EINVAL);
+	assert_int_equal(fake.failure.reason, NP_R_HELD_SOCKETS);
+	assert_string_equal(fake.failure.text, "pid 1 holds fd 3");
+	assert_log("inspect\n"); /* and no session was made for it */
+}
+
+static void test_adopt_refuses_overlaps(void **state)
+{
+	(void)state;
+	fake_add("/cg/agents/one");
+	fake_add("/cg/agents/one/inner");
+	fake_add("/cg/agents");
+	fake_add("/cg/agents/one-more");
+	adopted("a/b", "/cg/agents/one");
+	assert_int_equal(try_adopt("c/d", "/cg/agents/one"), -EEXIST);
+	assert_int_equal(fake.failure.reason, NP_R_BAD_CGROUP);
+	assert_non_null(strstr(fake.failure.text, "already a sandbox of a/b"));
+	assert_int_equal(try_adopt("c/d", "/cg/agents/one/inner"), -EEXIST);
+	assert_int_equal(fake.failure.reason, NP_R_BAD_CGROUP);
+	assert_non_null(strstr(fake.failure.text, "is below"));
+	assert_int_equal(try_adopt("c/d", "/cg/agents"), -EEXIST);
+	assert_non_null(strstr(fake.failure.text, "contains"));
+	adopted("c/d", "/cg/agents/one-more"); /* the same first letters, and no part of it */
+	assert_int_equal(fake_by_id(102)->held, false);
+	assert_int_equal(fake_by_id(103)->held, false);
+}
+
+/* With processes inside: whatever was confined stays confined, and the same call finishes it. */
+static void test_adopt_may_fail_at_any_step(void **state)
+{
+	int n = 1;
+
+	(void)state;
+	for (;; n++) {
+		struct fake_cgroup *cg;
+		int r;
+
+		fake_again();
+		cg = fake_add("/cg/agent");
+		cg->populated = true;
+		assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+		fake_reset(n);
+		r = try_adopt("a/b", "/cg/agent");
+		if (!fake.failed)
+			break;
+		assert_true(r < 0);
+		assert_null(strstr(fake.log, "retire"));
+		assert_null(strstr(fake.log, "detach"));
+		if (cg->held)
+			assert_int_equal(cg->rung.mode, NP_NONE);
+		/* Not for somebody else meanwhile. */
+		if (cg->held)
+			assert_int_equal(try_adopt("c/d", "/cg/agent"), -EEXIST);
+		fake_reset(0);
+		assert_int_equal(try_adopt("a/b", "/cg/agent"), 0);
+		assert_non_null(strstr(fake.log, "event sandbox_adopted"));
+		assert_non_null(strstr(fake.log, "cut 101"));
+		assert_true(cg->attached);
+		assert_int_equal(stored_sandboxes(), 1);
+		assert_int_equal(service_sandboxes_count(fake.service), 1);
+	}
+	assert_int_equal(n, 7); /* inspect, raise, attach, inspect, record, cut */
+}
+
+/* What turned up between the first look and the gate: refused, and the gate stays on. */
+static void test_adopt_looks_again_behind_the_gate(void **state)
+{
+	struct fake_cgroup *cg = fake_add("/cg/agent");
+
+	(void)state;
+	cg->populated = true;
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+	fake_reset(4);
+	assert_int_equal(try_adopt("a/b", "/cg/agent"), -EINVAL);
+	assert_int_equal(fake.failure.reason, NP_R_HELD_SOCKETS);
+	assert_non_null(strstr(fake.failure.text, "pid 1 holds fd 3; the cgroup stays confined"));
+	assert_log("inspect\nraise 101 NONE 2\nattach 101\ninspect\n!");
+	assert_true(cg->attached && cg->rung.mode == NP_NONE);
+	assert_int_equal(stored_sandboxes(), 0);
+}
+
+static void test_adopt_of_an_empty_cgroup_is_undone(void **state)
+{
+	(void)state;
+	fake_add("/cg/agent");
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+	fake_reset(3); /* attach */
+	assert_int_equal(try_adopt("a/b", "/cg/agent"), -ENOSPC);
+	assert_int_equal(fake.failure.reason, NP_R_NOT_APPLIED);
+	assert_log("inspect\nraise 101 NONE 2\nattach 101\n!detach 101\nretire 101\ncommit\n");
+	assert_nothing_left();
+}
+
+static void test_adopt_of_what_the_kernel_knows_as_stricter(void **state)
+{
+	struct fake_cgroup *cg = fake_add("/cg/agent");
+
+	(void)state;
+	cg->held = true;
+	cg->rung.mode = NP_NONE;
+	cg->rung.generation = 9;
+	made("a/b");
+	assert_int_equal(adopted("a/b", "/cg/agent")->rung.mode, NP_NONE);
+	assert_int_equal(stored("a/b").rung.mode, NP_NONE); /* its session has one mode: the stricter */
+	assert_int_equal(fake_by_id(102)->rung.mode, NP_NONE);
+	assert_int_equal(fake_by_id(102)->rung.generation, 9);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fake_test(test_adopt),
+		fake_test(test_adopt_again),
+		fake_test(test_adopt_passes_the_gates_reason_on),
+		fake_test(test_adopt_refuses_overlaps),
+		fake_test(test_adopt_may_fail_at_any_step),
+		fake_test(test_adopt_looks_again_behind_the_gate),
+		fake_test(test_adopt_of_an_empty_cgroup_is_undone),
+		fake_test(test_adopt_of_what_the_kernel_knows_as_stricter),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
