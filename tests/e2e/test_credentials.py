@@ -338,7 +338,13 @@ def test_git_asks_its_helper(net):
 def test_the_command_line(net):
     got = net.daemon.cli("credentials")
     assert got.returncode == 0 and "github" in got.stdout and "api.origin.test" in got.stdout and VALUE not in got.stdout
-    assert net.daemon.cli("credentials", "test", "github").returncode == 0
+    rows = {line.split()[0]: line for line in got.stdout.splitlines()}
+    assert re.match(r"NAME +STATE +SOURCE +FOR +AGE +LAST USED +USES +PROBLEM$", rows["NAME"])
+    assert re.match(r"github +ready +file +api.origin.test, git.origin.test +\d+[smh] +(\d+[smh] ago|never) +\d+ +-$", rows["github"])
+    assert re.match(r"gone +missing +file +gone.origin.test +- +never +0 +No such file", rows["gone"])
+    assert " rules that name it " in rows["named"]
+    got = net.daemon.cli("credentials", "test", "github")
+    assert got.returncode == 0 and [line.split()[0] for line in got.stdout.splitlines()] == ["NAME", "github"]
     assert net.daemon.cli("credentials", "test", "spoken").returncode == 0
     assert net.daemon.cli("credentials", "test", "gone").returncode == 1
     assert net.daemon.cli("credentials", "test", "nobody").returncode == 1

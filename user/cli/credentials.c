@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl credentials [refresh|test NAME] */
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "vocab/words.h"
 
 #define FETCH_MS 15000 /* a command has 10 s */
 #define LOOK_MS	 50
@@ -23,17 +25,84 @@ static const char credentials_help[] =
 	"Exit codes: 0 done, and every one that was asked for has a value; 1 refused, failed, or a source gave none;\n"
 	"2 wrong usage; 3 no daemon.\n";
 
-static const char *const columns[][2] = {
-	{ "NAME", "name" },	  { "STATE", "state" }, { "SOURCE", "source" }, { "FOR", "for" },
-	{ "FETCHED", "fetched" }, { "USED", "used" },	{ "USES", "uses" },	{ "PROBLEM", "problem" },
-};
+static const char *const columns[] = { "NAME", "STATE", "SOURCE", "FOR", "AGE", "LAST USED", "USES", "PROBLEM" };
 
 static int list_get(const struct cli *cli, struct api_answer *ret)
 {
 	return api_call(cli->socket, NULL, "GET", "/v1/credentials", NULL, ret);
 }
 
-static int list_show(const struct cli *cli)
+/* Names and what is unusual of their ports: 443 goes without saying, and so does TCP. */
+static void hosts_put(struct buf *out, const json_t *hosts)
+{
+	const json_t *host;
+	size_t i;
+
+	json_array_foreach(hosts, i, host)
+	{
+		const char *text = json_string_value(host) ?: "", *usual = strstr(text, ":443/tcp"),
+			   *tcp = strstr(text, "/tcp");
+
+		buf_puts(out, i ? ", " : "");
+		buf_append(out, text, usual ? (size_t)(usual - text) : tcp ? (size_t)(tcp - text) : strlen(text));
+	}
+	if (!json_array_size(hosts))
+		buf_puts(out, "rules that name it");
+}
+
+/* How long ago, in the largest unit that fits; never: there is no such time. */
+static void ago_put(struct buf *out, const char *text, uint64_t now_us, const char *never, const char *behind)
+{
+	static const struct {
+		uint64_t seconds;
+		char name;
+	} units[] = { { 86400, 'd' }, { 3600, 'h' }, { 60, 'm' }, { 1, 's' } };
+	uint64_t us, seconds;
+	size_t i = 0;
+
+	if (!text || !time_parse(text, &us)) {
+		buf_puts(out, never);
+		return;
+	}
+	seconds = now_us > us ? (now_us - us) / 1000000 : 0;
+	while (i < ARRAY_SIZE(units) - 1 && seconds < units[i].seconds)
+		i++;
+	buf_printf(out, "%llu%c%s", (unsigned long long)(seconds / units[i].seconds), units[i].name, behind);
+}
+
+static void row_add(struct table *table, const json_t *one, uint64_t now_us)
+{
+	_buf_ struct buf hosts = BUF_INIT(1u << 20), age = BUF_INIT(64), used = BUF_INIT(64);
+	_free_ char *uses = scalar_text(json_object_get(one, "uses"));
+
+	hosts_put(&hosts, json_object_get(one, "for"));
+	ago_put(&age, member_text(one, "fetched"), now_us, "-", "");
+	ago_put(&used, member_text(one, "used"), now_us, "never", " ago");
+	if (buf_error(&hosts) || buf_error(&age) || buf_error(&used))
+		return;
+	table_add(table, member_text(one, "name"), member_text(one, "state"), member_text(one, "source"), hosts.data,
+		  age.data, used.data, uses, member_text(one, "problem"));
+}
+
+static void list_print(const json_t *list, const char *only)
+{
+	_table_ struct table table = { .columns = ARRAY_SIZE(columns), .heading = true };
+	struct timespec now;
+	const json_t *one;
+	size_t i;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	table_row(&table, columns);
+	json_array_foreach(list, i, one)
+	{
+		if (!only || !strcmp(member_text(one, "name") ?: "", only))
+			row_add(&table, one, (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
+	}
+	table_print(&table, stdout);
+}
+
+/* Of one, or (NULL) of all. JSON is the daemon's answer, as it came. */
+static int list_show(const struct cli *cli, const char *only)
 {
 	_api_answer_ struct api_answer answer = { 0 };
 	int code = list_get(cli, &answer);
@@ -46,7 +115,7 @@ static int list_show(const struct cli *cli)
 	else if (!json_array_size(list))
 		puts("the policy has no credentials");
 	else
-		rows_print(list, columns, ARRAY_SIZE(columns), true);
+		list_print(list, only);
 	return CLI_OK;
 }
 
@@ -107,7 +176,7 @@ static int values_refresh(const struct cli *cli, const char *name)
 		code = list_look(cli, name, &busy, &missing);
 	}
 	if (code == CLI_OK)
-		code = list_show(cli);
+		code = list_show(cli, name);
 	return code == CLI_OK && missing ? CLI_REFUSED : code;
 }
 
@@ -122,7 +191,7 @@ int command_credentials(struct cli *cli, int argc, char **argv)
 		return code;
 	n = argc - next;
 	if (n == 0)
-		return list_show(cli);
+		return list_show(cli, NULL);
 	if (!strcmp(argv[next], "refresh"))
 		return values_refresh(cli, n > 1 ? argv[next + 1] : NULL);
 	if (!strcmp(argv[next], "test") && n == 2)

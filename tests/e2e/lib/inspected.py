@@ -38,6 +38,7 @@ class Inspected:
     """One daemon with an inspector, one PROXIED session, and commands that run in its sandboxes."""
 
     USER = []  # options of netpawl run that say who the commands run as
+    DAEMON_ENV = {}  # variables of the daemon, beside those of the test
 
     def __init__(self, stack, policy=POLICY, inspectors=2, more=(), in_memory=False, network=base.NETWORK,
                  bridged=bool(base.ADOPTED)):
@@ -50,7 +51,7 @@ class Inspected:
         self.daemon = Daemon(self.world, policy=self.policy, inspectors=inspectors, in_memory=in_memory,
                              more=["--resolvers", self.origins.resolvers, "--roots", self.origins.authority.pem, *more])
         stack.callback(self.daemon.close)
-        self.daemon.start()
+        self.daemon.start(**self.DAEMON_ENV)
         self.api = self.daemon.api
         assert base.eventually(lambda: self.api.health()["inspectors"] == inspectors), self.daemon.text()[-2000:]
         self.session = new_session("inspected")
