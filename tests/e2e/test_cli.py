@@ -36,7 +36,35 @@ def test_help(daemon):
 def test_help_of_each(daemon, sub):
     p = daemon.cli(sub, "--help", check=0)
     assert p.stdout.startswith(f"Usage: netpawl {sub}") and f"netpawl {sub}" in p.stdout.split("\nExample")[1]
-    assert "--json" in p.stdout and "\nExit codes: " in p.stdout and "2 wrong usage" in p.stdout
+    assert ("--json " in p.stdout) == (sub not in NO_JSON) and "\nExit codes: " in p.stdout and "2 wrong usage" in p.stdout
+
+
+NO_JSON = {"ask": "netpawl questions --follow --json", "top": "netpawl events --follow --json", "console": "docs/api.md",
+           "completion": "a shell reads", "docker": "the engine prints", "podman": "the engine prints"}
+
+
+@pytest.mark.parametrize("sub", NO_JSON)
+@pytest.mark.parametrize("first", [True, False])
+def test_what_has_no_json_says_so(daemon, sub, first):
+    words = {"completion": ["bash"], "docker": ["--session", "a/b", "run"], "podman": ["--session", "a/b", "run"]}.get(sub, [])
+    p = daemon.cli(*(["--json", sub] if first else [sub, "--json"]), *words, check=2)
+    assert "it has no --json" in p.stderr and NO_JSON[sub] in p.stderr and not p.stdout
+
+
+def test_all_others_that_only_look_print_json(daemon, api, tmp_path):
+    """Each command that changes nothing; those that do something are tried where they are tested."""
+    api.create("json/all", "INTERNAL")
+    policy = tmp_path / "p.yaml"
+    policy.write_text("version: 1\nrules:\n  - allow: a.example\n")
+    (tmp_path / "p.case").write_text("at INTERNAL\nGET https://a.example/ -> allow\n")
+    for words in (["sessions"], ["show", "json/all"], ["runs"], ["questions"], ["credentials"], ["events"],
+                  ["har"], ["why", "json/all"], ["notices", "json/all"], ["status"], ["debug"], ["doctor"], ["policy", "check", str(policy)],
+                  ["policy", "test", str(policy), str(tmp_path / "p.case")], ["policy", "explain", str(policy), "--url", "https://a.example/"], ["policy", "show"],
+                  ["policy", "lists"], ["policy", "schema"]):
+        p = daemon.cli(*words, "--json")
+        assert p.stdout.strip(), (words, p.stderr)
+        for one in p.stdout.splitlines() if words == ["events"] else [p.stdout]:
+            assert isinstance(json.loads(one), (dict, list)), words
 
 
 @pytest.mark.parametrize("words", [[], ["nonsense"], ["--nonsense"], ["run"], ["run", "--"], ["run", "--nonsense", "--", "true"],

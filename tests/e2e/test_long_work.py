@@ -54,10 +54,15 @@ def test_thousands_of_cases(tmp_path):
     rules = "".join(f"      - allow: '*.h{i}.example.com'\n" for i in range(500))
     lines = "".join(f"GET https://x{i}.example.org/ -> deny\n" for i in range(15000))
     (tmp_path / "many.case").write_text(f"policy:\n    version: 1\n    rules:\n{rules}\n{lines}")
-    argv = [str(base.NETPAWL), "policy", "test", str(tmp_path / "many.case")]
+    (tmp_path / "fails.case").write_text("policy:\n    version: 1\nGET https://a.example.org/ -> allow\n")
+    argv = [str(base.NETPAWL), "policy", "test", *[str(tmp_path / "many.case")] * 39, str(tmp_path / "fails.case"), str(tmp_path / "many.case")]
     piped = subprocess.run(argv, capture_output=True, text=True, timeout=300)
     assert "\r" not in piped.stdout + piped.stderr and "\x1b" not in piped.stdout + piped.stderr, piped.stderr[:500]
-    code, shown = on_terminal(argv)
-    assert code == piped.returncode == 0, (shown[-500:], piped.stdout[-500:])
-    counts = [int(n) for n in re.findall(r"cases (\d+)/15000", shown)]
-    assert counts == sorted(counts) and (not counts or shown.rindex("\x1b[K") > shown.rindex("cases ")), shown[-300:]
+    code, shown = on_terminal(argv, env={**os.environ, "TERM": "xterm"})
+    assert code == piped.returncode == 1, (shown[-500:], piped.stdout[-500:])
+    counts = [int(n) for n in re.findall(r"\r\x1b\[Kcases (\d+)/\d+ \d+% \[[#.]{20}\]", shown)]
+    assert counts and counts == sorted(counts), "one count over all of the files"
+    # What else is written has a line of its own, and the bar is gone at the end.
+    lines = [line.split("\r\x1b[K")[-1] for line in shown.replace("\r\n", "\n").splitlines()]
+    assert any(re.match(r"\S+fails.case:3: FAILS: GET", line) for line in lines) and lines[-1] == "600001 cases, 1 failed", lines[-6:]
+    assert [line for line in lines if line] == piped.stdout.splitlines()

@@ -17,6 +17,7 @@ import pytest
 
 from lib import base
 from lib.asked import Asked
+from lib.deceived import Deceived, WORDS
 from lib.world import FAR
 
 RULES = """version: 1
@@ -146,9 +147,112 @@ def test_a_question_is_answered_with_a_key(net):
         t.shows("question \\d+: allowed", "Nothing waits for a person", "0 pending")
         p = curl(net, session, "https://asked.origin.test/e")
         t.shows(rf"{session} wants GET https://asked.origin.test/e")
-        t.type("d")
+        answer(t, "d", "question \\d+: denied")
         assert p.communicate(timeout=100)[0] == "403"
-        t.shows("question \\d+: denied")
+
+
+def answer(t, key, came):
+    """A key that comes as the question does is not meant for it: pressed until it counts."""
+    def pressed():
+        t.type(key)
+        return base.for_a_while(lambda: re.search(came, t.text()), 1)
+
+    assert base.eventually(pressed, 10), t.text()
+
+
+def test_a_run_that_waits_is_answered_too(net):
+    session = net.fresh()
+    first, second = net.write_run(session, "sh", "-c", "echo one"), net.write_run(session, "echo", "two")
+    with Terminal(net) as t:
+        t.shows("netpawl traffic")
+        t.type("3")
+        text = t.shows(rf"run-{first} {session} wants to run sh -c echo one", rf"run-{second} {session} wants to run echo two", "2 pending")
+        assert text.index(f"run-{first}") < text.index(f"run-{second}"), "in the order that they came"
+        t.type("h")
+        t.shows("a run is started with o, or denied with d")
+        answer(t, "d", f"run {first}: denied")
+        t.shows("1 pending", rf"run-{second} ", but=[f"run-{first} "])
+        assert [net.api.ok("GET", f"/v1/runs/{run}")["state"] for run in (first, second)] == ["rejected", "pending"]
+        answer(t, "d", f"run {second}: denied")
+        t.shows("Nothing waits for a person")
+
+
+def test_a_key_is_for_the_question_that_was_looked_at(net):
+    """Others come and go in the list: the selected one stays selected, and none that takes its place is answered by a key that was meant for it."""
+    session = net.fresh()
+    runs = [net.write_run(session, "echo", str(i)) for i in range(3)]
+    with Terminal(net) as t:
+        t.shows("netpawl traffic")
+        t.type("3", "j", "Enter")
+        t.shows(rf"run +{runs[1]}\b")
+        net.api.ok("POST", f"/v1/questions/run-{runs[0]}/answer", {"answer": "deny"})
+        t.shows("2 pending")
+        answer(t, "d", f"run {runs[1]}: denied")
+        # The one that is looked at is answered elsewhere, and a key is pressed at once.
+        left = runs[2]
+        t.shows("1 pending", rf"run-{left} .*echo 2")
+        other = net.write_run(session, "echo", "other")
+        t.shows("2 pending", f"run-{other}")
+        net.api.ok("POST", f"/v1/questions/run-{left}/answer", {"answer": "deny"})
+        for _ in range(200):
+            t.type("d")
+            if "NOT SENT" in t.text() or f"run-{left}" not in t.text():
+                break
+        t.shows(f"NOT SENT: run {other} has only just come|run {left} is NOT answered")
+        assert net.api.ok("GET", f"/v1/runs/{other}")["state"] == "pending"
+    net.api.ok("POST", f"/v1/questions/run-{other}/answer", {"answer": "deny"})
+
+
+def test_since(net):
+    session = net.fresh()
+    p = net.spawn("curl", "-sS", "-m", "100", "-o", "/dev/null", "http://open.origin.test/[1-260]", session=session)
+    assert p.wait(100) == 0
+    assert base.eventually(lambda: len([e for e in net.api.events(session=session, limit=1000) if e.get("url")]) == 260)
+    with Terminal(net, "--session", session) as t:
+        t.shows(r"netpawl traffic +(1\d\d|200) allowed")
+    with Terminal(net, "--session", session, "--since", "1h") as t:
+        t.shows(r"netpawl traffic +260 allowed", "GET http://open.origin.test/260")
+        assert curl(net, session, "http://open.origin.test/after").communicate(timeout=100)[0] == "200"
+        t.shows(r"netpawl traffic +261 allowed", "GET http://open.origin.test/after")
+    p = subprocess.run([str(base.NETPAWL), "top", "--since", "soon"], capture_output=True, text=True, timeout=60)
+    assert p.returncode == 2 and "--since takes" in p.stderr
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_hostile_words_in_every_field(net, deceived, word):
+    """Of events, sessions, questions, runs and credentials, in each view and in the detail of each row."""
+    deceived.say(word)
+    with Terminal(deceived, size=(100, 30)) as t:
+        for view, (name, member) in enumerate({"traffic": "seq", "sessions": "session", "questions": "id", "credentials": "name"}.items(), 1):
+            t.type(str(view))
+            t.shows(f"netpawl {name}", r"\n(?!Nothing waits|\n).*\n.*\n", but=["NO DAEMON", r" 0 sessions"])
+            for keys in (["g", "Enter"], ["Escape"], ["j", "Enter"], ["Escape"]):
+                t.type(*keys)
+                detail = rf"\n{member} +[^ ]"
+                text = t.shows(*([detail] if "Enter" in keys else []), rf"\Anetpawl {name}", but=["NO DAEMON"] + ([] if "Enter" in keys else [detail]))
+                lines = text.rstrip("\n").splitlines()
+                assert len(lines) == 30 and all(len(line) <= 100 for line in lines), text
+                assert re.search("1-4 views|d deny  o once", lines[-1]), text
+                assert all(" " <= c <= "~" for line in lines for c in line), "nothing but printable ASCII"
+        t.type("q")
+        t.shows("left with 0")
+
+
+@pytest.fixture(scope="module")
+def deceived(net):
+    session = net.fresh()
+    curl(net, session, "http://open.origin.test/a").communicate(timeout=100)
+    curl(net, session, "http://get-only.origin.test/b", "-d", "x").communicate(timeout=100)
+    net.api.ok("POST", f"/v1/sessions/{session}/datasets", {"level": "CONFIDENTIAL", "dataset": "customers.csv"})
+    run, p = net.write_run(session, "echo", "one"), curl(net, session, "https://asked.origin.test/d")
+    assert base.eventually(lambda: len(net.questions(session)) == 2)
+    with Deceived(net.daemon) as d:
+        class Net:
+            daemon, say = d, d.say
+        yield Net
+    for q in net.questions(session):
+        net.api.ok("POST", f"/v1/questions/{q['id']}/answer", {"answer": "deny"})
+    p.communicate(timeout=100)
 
 
 def test_credentials_by_name_with_their_last_use(net):

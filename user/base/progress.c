@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define QUIET_MS    1000 /* what is over by then shows nothing */
+#define QUIET_MS    300 /* what is over by then shows nothing */
 #define TERMINAL_MS 100
 #define PIPE_MS	    10000
 #define BAR_WIDTH   20u
@@ -67,7 +67,7 @@ void progress_step(struct progress *progress, uint64_t n)
 	progress->drawn |= progress->terminal;
 }
 
-void progress_end(struct progress *progress)
+void progress_clear(struct progress *progress)
 {
 	if (progress->drawn)
 		fprintf(stderr, "\r\033[K");

@@ -19,7 +19,8 @@ struct progress {
 /* total 0: how much there is is not known. */
 void progress_start(struct progress *progress, const char *what, uint64_t total);
 void progress_step(struct progress *progress, uint64_t n);
-void progress_end(struct progress *progress); /* the terminal's line is empty again */
+/* The terminal's line is empty again: at the end, and before something else is written there. */
+void progress_clear(struct progress *progress);
 
 /* The line, without its end: "cases 1200/5000 24% [#####...............]". Pure. */
 void progress_format(const struct progress *progress, unsigned width, char *ret, unsigned size);

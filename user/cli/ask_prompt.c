@@ -20,6 +20,8 @@
 #include "cli/questions.h"
 #include "reason.h"
 
+#define SCRIPTS "a script uses netpawl questions --follow --json, and netpawl answer"
+
 static const char ask_help[] =
 	"Usage: netpawl ask [USER/SESSION] [OPTIONS]\n\n"
 	"Shows what waits for a person (`netpawl questions`), one after the other, and takes answers by a key:\n"
@@ -28,7 +30,7 @@ static const char ask_help[] =
 	"somebody else, or is over, is said; when the level or the policy has changed it is shown anew. Needs a\n"
 	"terminal; a script uses `netpawl questions --follow --json` and `netpawl answer`.\n\n"
 	"Options:\n"
-	"  --no-bell        no sound when a question comes\n" OPTIONS_COMMON "\nExample:\n"
+	"  --no-bell        no sound when a question comes\n" OPTIONS_NO_JSON "\nExample:\n"
 	"  netpawl ask\n\n"
 	"Exit codes: 0 done; 1 refused or failed; 2 wrong usage, or no terminal; 3 no daemon at the start.\n";
 
@@ -256,8 +258,12 @@ int command_ask(struct cli *cli, int argc, char **argv)
 {
 	bool quiet = false;
 	const struct option_spec specs[] = { { "no-bell", .flag = &quiet } };
-	const struct options options = { argv[0], ask_help, specs, ARRAY_SIZE(specs),
-					 .operands = { 0, 1, "one session at most", true } };
+	const struct options options = { argv[0],
+					 ask_help,
+					 specs,
+					 ARRAY_SIZE(specs),
+					 .operands = { 0, 1, "one session at most", true },
+					 .no_json = SCRIPTS };
 	struct ask_prompt prompt = { .cli = cli, .stream = { .fd = -1 }, .in = BUF_INIT(CLIENT_LINE_MAX * 4) };
 	_buf_ struct buf path = BUF_INIT(4096);
 	_api_answer_ struct api_answer first = { 0 };
@@ -265,10 +271,8 @@ int command_ask(struct cli *cli, int argc, char **argv)
 
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || cli->json)
-		return usage_error(argv[0],
-				   "it needs a terminal; a script uses netpawl questions --follow --json, and netpawl "
-				   "answer");
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+		return usage_error(argv[0], "it needs a terminal; " SCRIPTS);
 	buf_puts(&path, "/v1/questions");
 	api_query(&path, "session", next < argc ? argv[next] : NULL);
 	if (buf_error(&path))

@@ -20,7 +20,7 @@
 static const char completion_help[] =
 	"Usage: netpawl completion bash|zsh|fish [OPTIONS]\n\n"
 	"Prints a script with which that shell completes commands, options, levels and names of sessions.\n\n"
-	"Options:\n" OPTIONS_COMMON "\nExamples:\n"
+	"Options:\n" OPTIONS_NO_JSON "\nExamples:\n"
 	"  . <(netpawl completion bash)\n"
 	"  netpawl completion zsh > /usr/local/share/zsh/site-functions/_netpawl\n"
 	"  netpawl completion fish > ~/.config/fish/completions/netpawl.fish\n\n"
@@ -340,8 +340,12 @@ int command_completion(struct cli *cli, int argc, char **argv)
 		const char *name;
 		void (*print)(void);
 	} shells[] = { { "bash", bash_print }, { "zsh", zsh_print }, { "fish", fish_print } };
-	const struct options options = { argv[0], completion_help, NULL, 0,
-					 .operands = { 1, 1, "one of bash, zsh and fish", false } };
+	const struct options options = { argv[0],
+					 completion_help,
+					 NULL,
+					 0,
+					 .operands = { 1, 1, "one of bash, zsh and fish", false },
+					 .no_json = "a shell reads what it prints" };
 	int next, code = command_parse(&options, cli, argc, argv, &next);
 
 	if (code != OPTIONS_GO_ON)

@@ -19,7 +19,7 @@ static const char console_help[] =
 	"  --url URL        what browsers call it, where that differs: https://console.example\n"
 	"  --open           open the link in this user's browser\n"
 	"  --read-only      show, and change nothing\n"
-	"  --approver       questions and runs that wait, by approve.sock, and nothing else\n" OPTIONS_COMMON
+	"  --approver       questions and runs that wait, by approve.sock, and nothing else\n" OPTIONS_NO_JSON
 	"\nExample:\n"
 	"  netpawl console --open\n\n"
 	"Exit codes: 0 it was ended; 1 it could not start; 2 wrong usage; 3 no daemon.\n";
@@ -33,8 +33,12 @@ int command_console(struct cli *cli, int argc, char **argv)
 					     { "open", .flag = &open },
 					     { "read-only", .flag = &read_only },
 					     { "approver", .flag = &approver } };
-	const struct options options = { argv[0], console_help, specs, ARRAY_SIZE(specs),
-					 .operands = { 0, 0, "no word but its options", false } };
+	const struct options options = { argv[0],
+					 console_help,
+					 specs,
+					 ARRAY_SIZE(specs),
+					 .operands = { 0, 0, "no word but its options", false },
+					 .no_json = "programs call the control API, see docs/api.md" };
 	const char *words[16] = { "netpawl-console", "--socket" };
 	char path[FS_PATH_SIZE];
 	int next, r, n = 2, code = command_parse(&options, cli, argc, argv, &next);

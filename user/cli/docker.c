@@ -13,20 +13,20 @@
 #include "launch/trust_files.h"
 #include "reason.h"
 
-#define ENGINE_HELP(engine, example)                                                                                  \
-	"Usage: netpawl " engine " --session USER/SESSION [OPTIONS] [--] [ENGINE OPTIONS] run|create ...\n\n"         \
-	"Runs " engine " with the same words, and adds to them what puts the container into a sandbox of the\n"       \
-	"session from its birth: --cgroup-parent (see netpawl parent), mounts and variables for what it has\n"        \
-	"to trust, a label, and --cap-drop NET_RAW. Options that would lead it out again are refused:\n"              \
-	"--cgroup-parent, --cgroups, --pod, --privileged, and --cap-add of NET_ADMIN, NET_RAW, SYS_ADMIN,\n"          \
-	"SYS_MODULE, BPF or ALL. As root, on the host where the engine runs.\n\n"                                     \
-	"Options:\n"                                                                                                  \
-	"  --session U/S    the session; it is made if there is none\n"                                               \
-	"  --level LEVEL    raise the session to that level first\n"                                                  \
-	"  --keep-bundles   do not mount over the image's own bundles of certificates: for a container in which\n"    \
-	"                   ca-certificates is installed, which takes the session's CA up by itself\n" OPTIONS_COMMON \
-	"\nExample:\n"                                                                                                \
-	"  netpawl " engine " --session alice/demo run --rm -it " example "\n\n"                                      \
+#define ENGINE_HELP(engine, example)                                                                                   \
+	"Usage: netpawl " engine " --session USER/SESSION [OPTIONS] [--] [ENGINE OPTIONS] run|create ...\n\n"          \
+	"Runs " engine " with the same words, and adds to them what puts the container into a sandbox of the\n"        \
+	"session from its birth: --cgroup-parent (see netpawl parent), mounts and variables for what it has\n"         \
+	"to trust, a label, and --cap-drop NET_RAW. Options that would lead it out again are refused:\n"               \
+	"--cgroup-parent, --cgroups, --pod, --privileged, and --cap-add of NET_ADMIN, NET_RAW, SYS_ADMIN,\n"           \
+	"SYS_MODULE, BPF or ALL. As root, on the host where the engine runs.\n\n"                                      \
+	"Options:\n"                                                                                                   \
+	"  --session U/S    the session; it is made if there is none\n"                                                \
+	"  --level LEVEL    raise the session to that level first\n"                                                   \
+	"  --keep-bundles   do not mount over the image's own bundles of certificates: for a container in which\n"     \
+	"                   ca-certificates is installed, which takes the session's CA up by itself\n" OPTIONS_NO_JSON \
+	"\nExample:\n"                                                                                                 \
+	"  netpawl " engine " --session alice/demo run --rm -it " example "\n\n"                                       \
 	"Exit codes: those of " engine "; before it starts 1 refused or failed, 2 wrong usage, 3 no daemon.\n"
 
 static const char docker_help[] = ENGINE_HELP("docker", "debian bash");
@@ -115,7 +115,12 @@ static int command_engine(struct cli *cli, const char *help, int argc, char **ar
 	const struct option_spec specs[] = { { "session", .value = &session, .complete = COMPLETE_SESSION },
 					     { "level", .value = &level, .complete = COMPLETE_LEVEL },
 					     { "keep-bundles", .flag = &keep } };
-	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), .until_operand = true };
+	const struct options options = { argv[0],
+					 help,
+					 specs,
+					 ARRAY_SIZE(specs),
+					 .until_operand = true,
+					 .no_json = "what the engine prints is its own" };
 	char *engine = argv[0];
 	int next, verb, code = options_parse(&options, cli, argc, argv, &next);
 

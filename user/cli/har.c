@@ -87,7 +87,7 @@ int command_har(struct cli *cli, int argc, char **argv)
 	       "\"},\"entries\":[");
 	code = event_pages_each(cli, &(struct event_pages){ .session = session, .since = since ? time : NULL },
 				har_line, &writer);
-	progress_end(&writer.progress);
+	progress_clear(&writer.progress);
 	buf_free(&writer.out);
 	if (code != CLI_OK) /* nobody takes what is cut off for all there is */
 		return code;

@@ -97,6 +97,8 @@ int options_parse(const struct options *options, struct cli *cli, int argc, char
 	for (size_t i = 0; i < options->count && n < OPTIONS_MAX; i++)
 		specs[n++] = options->specs[i];
 	if (cli->describe) {
+		if (options->no_json)
+			memmove(specs + 1, specs + 2, (--n - 1) * sizeof(*specs));
 		cli->describe(cli->data, &(struct options){ .command = options->command, .specs = specs, .count = n });
 		return CLI_OK;
 	}
@@ -118,6 +120,8 @@ int options_parse(const struct options *options, struct cli *cli, int argc, char
 		help_print(options, stdout);
 		return output_finish(CLI_OK);
 	}
+	if (options->no_json && cli->json)
+		return usage_error(options->command, "it has no --json: %s", options->no_json);
 	*ret_next = optind;
 	return OPTIONS_GO_ON;
 }

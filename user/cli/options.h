@@ -8,11 +8,12 @@
 #include "cli/cli.h"
 #include "vocab/run_options.h"
 
-#define OPTIONS_COMMON                                                                 \
+#define OPTIONS_SOCKET                                                                 \
 	"  --socket PATH    the daemon's control socket (else $NETPAWL_SOCKET, else\n" \
-	"                   " CLI_SOCKET ")\n"                                         \
-	"  --json           print JSON instead of text\n"                              \
-	"  --help           print this text\n"
+	"                   " CLI_SOCKET ")\n"
+#define OPTIONS_HELP	"  --help           print this text\n"
+#define OPTIONS_COMMON	OPTIONS_SOCKET "  --json           print JSON instead of text\n" OPTIONS_HELP
+#define OPTIONS_NO_JSON OPTIONS_SOCKET OPTIONS_HELP /* of those that have no_json, see below */
 
 /* One of value, flag and list is set. */
 struct option_spec {
@@ -40,6 +41,8 @@ struct options {
 	const struct option_spec *specs;
 	size_t count;
 	struct operands operands;
+	/* What a program uses instead, where there is no JSON to print: --json is wrong usage then, and says so. */
+	const char *no_json;
 	bool until_operand; /* stop at the first word that is no option: the rest is a command line */
 	/* What follows help, where that depends on a table. */
 	void (*help_more)(FILE *to);

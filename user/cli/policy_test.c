@@ -20,6 +20,7 @@ struct run {
 	bool verbose;
 	json_t *files; /* with --json */
 	size_t cases, failed, broken;
+	struct progress progress;
 };
 
 static const char policy_test_help[] =
@@ -90,6 +91,7 @@ static void item_run(struct run *run, const char *path, const struct policy *pol
 		json_array_append_new(results, outcome_json(item, outcome.holds, expected, actual, message));
 		return;
 	}
+	progress_clear(&run->progress);
 	output_clean_line(stdout, "%s:%u: %s: %s (at %s)", path, item->line, outcome.holds ? "holds" : "FAILS",
 			  item->text, level_name(item->facts.rung.level));
 	if (outcome.holds)
@@ -106,7 +108,6 @@ static void file_run(struct run *run, const char *path)
 	_policy_ struct policy *own = NULL;
 	json_t *results = run->cli->json ? json_array() : NULL;
 	size_t before = run->cases, failed = run->failed;
-	struct progress progress;
 	const struct policy *policy = run->policy;
 	int e = cases_load(path, &cases, &problems);
 
@@ -116,13 +117,13 @@ static void file_run(struct run *run, const char *path)
 	}
 	if (e < 0)
 		run->broken++;
-	progress_start(&progress, "cases", e == 0 ? cases->n_items : 0);
+	run->progress.total += e == 0 ? cases->n_items : 0; /* of files that are yet to come nobody knows */
 	for (size_t i = 0; e == 0 && i < cases->n_items; i++) {
 		item_run(run, path, policy, &cases->items[i], results);
-		progress_step(&progress, 1);
+		progress_step(&run->progress, 1);
 	}
-	progress_end(&progress);
 	if (!run->cli->json) {
+		progress_clear(&run->progress);
 		problems_print(&problems, false);
 		return;
 	}
@@ -178,7 +179,9 @@ int command_policy_test(struct cli *cli, int argc, char **argv)
 		run.policy = policy;
 	}
 	run.files = cli->json ? json_array() : NULL;
+	progress_start(&run.progress, "cases", 0);
 	for (; next < argc; next++)
 		file_run(&run, argv[next]);
+	progress_clear(&run.progress);
 	return summary_print(&run);
 }

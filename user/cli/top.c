@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "api_client/api.h"
@@ -16,9 +17,12 @@
 #include "cli/top_screen.h"
 #include "launch/run.h" /* wall_us() */
 #include "reason.h"
+#include "vocab/words.h"
 
 #define DRAW_MS	   100 /* the screen is drawn no more often than that */
 #define KEY_ESCAPE 27
+#define CALM_MS \
+	700 /* after another question took the place of the selected one: what is typed then was not meant for it */
 
 static const char top_help[] =
 	"Usage: netpawl top [OPTIONS]\n\n"
@@ -27,7 +31,9 @@ static const char top_help[] =
 	"them, filter, pause and show all of an event. ? shows the keys, q quits.\n\n"
 	"Options:\n"
 	"  --session U/S    events of this session only\n"
-	"  --filter TEXT    begin with this filter: 'host:github.com verdict:refused -llm'\n" OPTIONS_COMMON
+	"  --since WHEN     begin with all from then on: 90s, 10m, 2h or 3d ago, a date, or a time as events have it;\n"
+	"                   else with the newest 200\n"
+	"  --filter TEXT    begin with this filter: 'host:github.com verdict:refused -llm'\n" OPTIONS_NO_JSON
 	"\nExample:\n"
 	"  netpawl top --filter verdict:refused\n\n"
 	"Exit codes: 0 it was quit; 1 this is no terminal, or none that can be drawn on; 2 wrong usage.\n";
@@ -40,7 +46,9 @@ struct top {
 	struct top_screen screen;
 	char before[FILTER_TEXT_MAX + 1]; /* the filter that holds while another one is typed */
 	struct top_feed feeds[FEEDS];
-	bool stale; /* the screen */
+	char asked[64];		    /* id of the selected question; "": none */
+	unsigned long long calm_ms; /* until then no key answers */
+	bool stale;		    /* the screen */
 	bool over;
 };
 
@@ -51,6 +59,38 @@ static void on_end(int signo)
 	ended = signo;
 }
 
+static unsigned long long now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (unsigned long long)now.tv_sec * 1000 + (unsigned long long)now.tv_nsec / 1000000;
+}
+
+/* What waits has changed: the selected one stays selected. Where it is gone, another is in its place, which nobody has looked at. */
+static void questions_settle(struct top *top)
+{
+	const size_t at = top_question_find(&top->model, top->asked), n = json_array_size(top->model.questions);
+
+	if (top->screen.view != TOP_QUESTIONS)
+		return;
+	if (*top->asked && at < n) {
+		top->screen.selected = at;
+		return;
+	}
+	if (top->screen.selected >= n)
+		top->screen.selected = n ? n - 1 : 0;
+	snprintf(top->asked, sizeof(top->asked), "%s", top_question_id(&top->model, top->screen.selected));
+	top->screen.detail = false;
+	top->calm_ms = now_ms() + CALM_MS;
+}
+
+static void lists_take(struct top *top, const char *text)
+{
+	top_take_lists(&top->model, text);
+	questions_settle(top);
+}
+
 static void on_line(void *data, char kind, char *text)
 {
 	struct top *top = data;
@@ -59,7 +99,7 @@ static void on_line(void *data, char kind, char *text)
 	if (kind == TOP_LINE_EVENT)
 		top_take_event(model, text);
 	else if (kind == TOP_LINE_LIST)
-		top_take_lists(model, text);
+		lists_take(top, text);
 	else if (kind == TOP_LINE_UP)
 		model->connected = true;
 	else
@@ -126,21 +166,24 @@ static void filter_toggle(struct top *top, const char *word)
 static void question_send(struct top *top, const char *answer)
 {
 	const json_t *question = json_array_get(top->model.questions, top->screen.selected);
-	_json_ json_t *body = json_pack("{s:s,s:I}", "answer", answer, "generation",
-					(json_int_t)member_number(question, "generation"));
-	_free_ char *text = NULL;
+	const bool run = json_object_get(question, "run");
+	_json_ json_t *body =
+		json_pack("{s:s,s:O*,s:O*}", "answer", answer, "policy", json_object_get(question, "policy"),
+			  "generation", json_object_get(question, "generation"));
+	_free_ char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	char name[64];
 
-	if (top->screen.view != TOP_QUESTIONS || !question || !body)
-		return;
-	if (member_text(question, "policy"))
-		json_object_set_new(body, "policy", json_string(member_text(question, "policy")));
-	text = json_dumps(body, JSON_COMPACT);
-	if (!text || top->feeds[FEED_ANSWER].pid)
+	if (top->screen.view != TOP_QUESTIONS || !question || !text || top->feeds[FEED_ANSWER].pid)
 		return; /* one at a time: the answer before is on its way */
-	snprintf(top->model.message, sizeof(top->model.message), "question %lld: %s ...",
-		 member_number(question, "question"), answer);
-	if (top_feed_answer(&top->feeds[FEED_ANSWER], top->cli->socket, member_number(question, "question"), text) < 0)
-		snprintf(top->model.message, sizeof(top->model.message), "the question could not be answered");
+	top_question_name(top->asked, name);
+	if (now_ms() < top->calm_ms)
+		snprintf(top->model.message, sizeof(top->model.message), "NOT SENT: %s has only just come", name);
+	else if (run && strcmp(answer, "deny") != 0 && strcmp(answer, "once") != 0)
+		snprintf(top->model.message, sizeof(top->model.message), "a run is started with o, or denied with d");
+	else if (top_feed_answer(&top->feeds[FEED_ANSWER], top->cli->socket, top->asked, text) < 0)
+		snprintf(top->model.message, sizeof(top->model.message), "%s could not be answered", name);
+	else
+		snprintf(top->model.message, sizeof(top->model.message), "%s: %s ...", name, answer);
 }
 
 static void selection_key(struct top *top, int key)
@@ -220,6 +263,9 @@ static void keys_take(struct top *top)
 		} else {
 			command_key(top, key);
 		}
+		/* Whoever has chosen it by a key has seen it. */
+		snprintf(top->asked, sizeof(top->asked), "%s",
+			 top->screen.view == TOP_QUESTIONS ? top_question_id(&top->model, top->screen.selected) : "");
 	}
 }
 
@@ -258,7 +304,7 @@ static void top_loop(struct top *top)
 	}
 }
 
-static int top_run(struct top *top, const char *session)
+static int top_run(struct top *top, const char *session, const char *since)
 {
 	const struct sigaction end = { .sa_handler = on_end };
 	int code;
@@ -270,7 +316,7 @@ static int top_run(struct top *top, const char *session)
 	for (size_t i = 0; i < FEEDS; i++)
 		top->feeds[i].fd = -1;
 	/* Before there is a screen: they have nothing of it. */
-	if (top_feed_events(&top->feeds[FEED_EVENTS], top->cli->socket, session) < 0 ||
+	if (top_feed_events(&top->feeds[FEED_EVENTS], top->cli->socket, session, since) < 0 ||
 	    top_feed_lists(&top->feeds[FEED_LISTS], top->cli->socket) < 0) {
 		error_print(NULL, NP_R_FAILED, "a process could not be started");
 		code = CLI_REFUSED;
@@ -289,14 +335,20 @@ static int top_run(struct top *top, const char *session)
 
 int command_top(struct cli *cli, int argc, char **argv)
 {
-	const char *session = NULL, *filter = NULL;
+	const char *session = NULL, *filter = NULL, *since = NULL;
 	const struct option_spec specs[] = {
 		{ "session", .value = &session, .complete = COMPLETE_SESSION },
+		{ "since", .value = &since, .complete = COMPLETE_NOTHING },
 		{ "filter", .value = &filter, .complete = COMPLETE_NOTHING },
 	};
 	const struct options options = {
-		.command = argv[0], .help = top_help, .specs = specs, .count = ARRAY_SIZE(specs)
+		.command = argv[0],
+		.help = top_help,
+		.specs = specs,
+		.count = ARRAY_SIZE(specs),
+		.no_json = "netpawl events --follow --json and netpawl questions --follow --json are for programs",
 	};
+	char time[TIME_TEXT_SIZE];
 	struct top *top;
 	int next, code = command_parse(&options, cli, argc, argv, &next);
 
@@ -310,12 +362,14 @@ int command_top(struct cli *cli, int argc, char **argv)
 	top->cli = cli;
 	top_model_init(&top->model);
 	code = session ? session_check(argv[0], session) : CLI_OK;
+	if (code == CLI_OK && since)
+		code = since_check(argv[0], since, time, sizeof(time));
 	if (code == CLI_OK)
 		code = filter_read(argv[0], filter, &top->model.filter);
 	if (code == CLI_OK && filter)
 		snprintf(top->screen.filter, sizeof(top->screen.filter), "%s", filter);
 	if (code == CLI_OK)
-		code = top_run(top, session);
+		code = top_run(top, session, since ? time : NULL);
 	top_model_free(&top->model);
 	free(top);
 	return code;

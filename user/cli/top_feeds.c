@@ -13,6 +13,7 @@
 
 #include "api_client/api.h"
 #include "base/cleanup.h"
+#include "cli/top_model.h"
 #include "vocab/limits.h"
 
 #define FIRST_EVENTS "200" /* of the history, at the start */
@@ -20,9 +21,9 @@
 #define LISTS_BYTES  (1u << 20) /* sessions and questions that are shown: a page */
 
 struct feed_job {
-	const char *socket, *session, *body;
-	long long question;
+	const char *socket, *session, *since, *id, *body;
 	int fd;
+	unsigned page; /* events of the next page of the past; 0: there are no more of them */
 	unsigned long long last;
 	bool up;
 };
@@ -67,21 +68,52 @@ static int event_write(void *data, char *line)
 	return 0;
 }
 
+static void events_path(const struct feed_job *job, struct buf *path)
+{
+	char after[24], limit[16];
+
+	snprintf(after, sizeof(after), "%llu", job->last);
+	snprintf(limit, sizeof(limit), "%u", job->page);
+	buf_puts(path, job->page ? "/v1/events?follow=0" : "/v1/events?follow=1");
+	api_query(path, "session", job->session);
+	if (job->page || !job->last)
+		api_query(path, "limit", job->page ? limit : FIRST_EVENTS);
+	if (job->last)
+		api_query(path, "after", after);
+	else if (job->since)
+		api_query(path, "since", job->since);
+	if (buf_error(path))
+		_exit(1);
+}
+
+/* One page of the past has come, or has not. Is there another step at once? */
+static bool page_is_over(struct feed_job *job, unsigned long long before, int r, const struct client_answer *answer)
+{
+	if (!job->page || r < 0)
+		return false;
+	if (answer->status == 429 && job->page > 50) { /* with long bodies captured, fewer fit into one answer */
+		job->page /= 4;
+		return true;
+	}
+	if (answer->status != 200)
+		return false;
+	if (job->last == before)
+		job->page = 0;
+	return true;
+}
+
 static void events_run(struct feed_job *job)
 {
 	for (;;) {
 		cleanup(client_answer_free) struct client_answer answer = { 0 };
 		_buf_ struct buf path = BUF_INIT(4096);
-		char after[24];
+		const unsigned long long before = job->last;
 		int r;
 
-		snprintf(after, sizeof(after), "%llu", job->last);
-		buf_puts(&path, "/v1/events?follow=1");
-		api_query(&path, "session", job->session);
-		api_query(&path, job->last ? "after" : "limit", job->last ? after : FIRST_EVENTS);
-		if (buf_error(&path))
-			_exit(1);
+		events_path(job, &path);
 		r = client_stream(job->socket, path.data, event_write, job, &answer);
+		if (page_is_over(job, before, r, &answer))
+			continue;
 		if (answer.status && answer.status != 200)
 			feed_is_up(job, false, answer.status == 403 ? "you may not see events" : "the daemon refuses");
 		else
@@ -117,19 +149,22 @@ static void answer_run(struct feed_job *job)
 {
 	cleanup(client_answer_free) struct client_answer answer = { 0 };
 	_json_ json_t *reply = NULL;
-	char path[64], text[512];
+	_buf_ struct buf path = BUF_INIT(4096);
+	char text[512], name[64];
 	int r;
 
-	snprintf(path, sizeof(path), "/v1/questions/%lld/answer", job->question);
-	r = client_call(job->socket, "POST", path, job->body, &answer);
+	top_question_name(job->id, name);
+	buf_puts(&path, "/v1/questions/");
+	api_escape(&path, job->id);
+	buf_puts(&path, "/answer");
+	r = buf_error(&path) ? buf_error(&path) : client_call(job->socket, "POST", path.data, job->body, &answer);
 	reply = r == 0 && answer.body.data ? json_loads(answer.body.data, 0, NULL) : NULL;
 	if (r < 0)
-		snprintf(text, sizeof(text), "question %lld: %s", job->question, strerror(-r));
+		snprintf(text, sizeof(text), "%s: %s", name, strerror(-r));
 	else if (answer.status == 200)
-		snprintf(text, sizeof(text), "question %lld: %s", job->question,
-			 member_text(reply, "state") ?: "answered");
+		snprintf(text, sizeof(text), "%s: %s", name, member_text(reply, "state") ?: "answered");
 	else
-		snprintf(text, sizeof(text), "question %lld is NOT answered: %s%s%s", job->question,
+		snprintf(text, sizeof(text), "%s is NOT answered: %s%s%s", name,
 			 member_text(reply, "message") ?: "refused", member_text(reply, "detail") ? ": " : "",
 			 member_text(reply, "detail") ?: "");
 	feed_write(job, TOP_LINE_RESULT, text);
@@ -169,9 +204,12 @@ static int feed_start(struct top_feed *feed, struct feed_job *job, void (*run)(s
 	return 0;
 }
 
-int top_feed_events(struct top_feed *feed, const char *socket, const char *session)
+int top_feed_events(struct top_feed *feed, const char *socket, const char *session, const char *since)
 {
-	return feed_start(feed, &(struct feed_job){ .socket = socket, .session = session }, events_run);
+	struct feed_job job = { .socket = socket, .session = session, .since = since };
+
+	job.page = since ? NP_EVENTS_PAGE : 0;
+	return feed_start(feed, &job, events_run);
 }
 
 int top_feed_lists(struct top_feed *feed, const char *socket)
@@ -179,9 +217,9 @@ int top_feed_lists(struct top_feed *feed, const char *socket)
 	return feed_start(feed, &(struct feed_job){ .socket = socket }, lists_run);
 }
 
-int top_feed_answer(struct top_feed *feed, const char *socket, long long question, const char *body)
+int top_feed_answer(struct top_feed *feed, const char *socket, const char *id, const char *body)
 {
-	return feed_start(feed, &(struct feed_job){ .socket = socket, .question = question, .body = body }, answer_run);
+	return feed_start(feed, &(struct feed_job){ .socket = socket, .id = id, .body = body }, answer_run);
 }
 
 int top_feed_read(struct top_feed *feed, void (*fn)(void *data, char kind, char *text), void *data)

@@ -24,12 +24,13 @@ struct top_feed {
 #define TOP_LINE_DOWN	'd' /* it is not */
 #define TOP_LINE_RESULT 'r' /* what came of an answer, in words */
 
-/* The newest events and all that come; begins again, behind the last one, when the daemon was gone. */
-int top_feed_events(struct top_feed *feed, const char *socket, const char *session);
+/* The newest events, or all since a time (NULL: none is given), and all that come; begins again, behind the last one, when the daemon was
+ * gone. */
+int top_feed_events(struct top_feed *feed, const char *socket, const char *session, const char *since);
 /* Sessions, questions and credentials, every second. */
 int top_feed_lists(struct top_feed *feed, const char *socket);
-/* Answers a question, and ends. body is the JSON of the call. */
-int top_feed_answer(struct top_feed *feed, const char *socket, long long question, const char *body);
+/* Answers what waits under this id, and ends. body is the JSON of the call. */
+int top_feed_answer(struct top_feed *feed, const char *socket, const char *id, const char *body);
 
 /* Takes what is there, and calls fn for each line. 0; -EPIPE: the feed is over. */
 int top_feed_read(struct top_feed *feed, void (*fn)(void *data, char kind, char *text), void *data);

@@ -113,6 +113,17 @@ void top_take_event(struct top_model *model, const char *line)
 	row_update(row, event);
 }
 
+/* The answer has the newest first; people answer in the order that they are asked in. */
+static void list_reverse(json_t *list)
+{
+	for (size_t i = 1; i < json_array_size(list); i++) {
+		json_t *item = json_incref(json_array_get(list, i));
+
+		json_array_remove(list, i);
+		json_array_insert_new(list, 0, item);
+	}
+}
+
 void top_take_lists(struct top_model *model, const char *line)
 {
 	_json_ json_t *answer = json_loads(line, 0, NULL);
@@ -130,6 +141,8 @@ void top_take_lists(struct top_model *model, const char *line)
 			continue;
 		json_decref(*lists[i].list);
 		*lists[i].list = json_incref(list);
+		if (lists[i].list == &model->questions)
+			list_reverse(list);
 	}
 }
 
@@ -231,6 +244,28 @@ void top_bytes(unsigned long long bytes, char ret[static 16])
 		unit++;
 	}
 	snprintf(ret, 16, unit ? "%.1f%c" : "%.0f%c", n, units[unit]);
+}
+
+void top_question_name(const char *id, char ret[static 64])
+{
+	const bool run = !strncmp(id, "run-", 4);
+
+	snprintf(ret, 64, "%s %.40s", run ? "run" : "question", run ? id + 4 : id);
+}
+
+const char *top_question_id(const struct top_model *model, size_t index)
+{
+	return member_text(json_array_get(model->questions, index), "id") ?: "";
+}
+
+size_t top_question_find(const struct top_model *model, const char *id)
+{
+	const size_t n = json_array_size(model->questions);
+	size_t i = 0;
+
+	while (i < n && strcmp(top_question_id(model, i), id) != 0)
+		i++;
+	return i;
 }
 
 long long top_left(const json_t *question, unsigned long long now_us)

@@ -58,6 +58,11 @@ void top_clean(char *ret, size_t size, const char *text);
 /* What a row is about, in words of ASCII: "POST https://x.test/a 403", "dns x.test", "tcp 192.0.2.1:80", "raised to SECRET". */
 void top_what(const json_t *event, char *ret, size_t size);
 void top_bytes(unsigned long long bytes, char ret[static 16]); /* 1.2M */
+/* What waits for a person: "question 7" or "run 3", of the id that the inbox has for it. */
+void top_question_name(const char *id, char ret[static 64]);
+/* Its place in the list; where it is not, the list's length. */
+size_t top_question_find(const struct top_model *model, const char *id);
+const char *top_question_id(const struct top_model *model, size_t index); /* "": there is none */
 /* Seconds until a question is over; -1: not known. */
 long long top_left(const json_t *question, unsigned long long now_us);
 

@@ -204,14 +204,29 @@ static void sessions_draw(const struct top_screen *screen, const struct top_mode
 	}
 }
 
+/* "to run sh -c ...", cut where it is long. */
+static void command_format(const json_t *command, char *ret, size_t size)
+{
+	const json_t *word;
+	size_t i;
+
+	snprintf(ret, size, "to run");
+	json_array_foreach(command, i, word)
+		snprintf(ret + strlen(ret), size - strlen(ret), " %s", json_string_value(word) ?: "?");
+}
+
 static void question_format(const json_t *question, unsigned long long now_us, char *ret, size_t size)
 {
 	const long long left = top_left(question, now_us);
-	const char *method = member_text(question, "method");
+	const char *method = member_text(question, "method"), *id = member_text(question, "id") ?: "?";
+	char what[512];
 
-	snprintf(ret, size, "%lld %s wants %s %s  (%llds left)", member_number(question, "question"),
-		 member_text(question, "session") ?: "?", method && *method ? method : "to connect to",
-		 member_text(question, "url") ?: "?", left);
+	if (json_object_get(question, "run"))
+		command_format(json_object_get(question, "command"), what, sizeof(what));
+	else
+		snprintf(what, sizeof(what), "%s %s", method && *method ? method : "to connect to",
+			 member_text(question, "url") ?: "?");
+	snprintf(ret, size, "%s %s wants %s  (%llds left)", id, member_text(question, "session") ?: "?", what, left);
 }
 
 static void questions_draw(const struct top_screen *screen, const struct top_model *model, unsigned long long now_us,
@@ -232,8 +247,8 @@ static void questions_draw(const struct top_screen *screen, const struct top_mod
 		json_array_foreach(json_object_get(question, "warnings"), n, warning)
 			snprintf(notes + strlen(notes), sizeof(notes) - strlen(notes), "; %s",
 				 json_is_string(warning) ? json_string_value(warning) : member_text(warning, "text") ?: "?");
-		snprintf(line, sizeof(line), "    at %s, rule %s%s", member_text(question, "level") ?: "?",
-			 member_text(question, "rule") ?: "?", notes);
+		snprintf(line, sizeof(line), "    at %s%s%s%s", member_text(question, "level") ?: "?",
+			 member_text(question, "rule") ? ", rule " : "", member_text(question, "rule") ?: "", notes);
 		if (y < to)
 			line_put(y++, A_NORMAL, 0, line);
 	}
@@ -277,9 +292,9 @@ static void help_draw(int from, int to)
 		"r         only what was refused, and all again",
 		"space     pause; what comes meanwhile is not lost",
 		"",
-		"of the selected question:",
-		"d         deny; the program is told",
-		"o         allow this one request",
+		"of the selected question, or of a run that waits:",
+		"d         deny; the program is told. A run never starts",
+		"o         allow this one request; start the run",
 		"h         allow this session, host and port, as long as it holds",
 		"m         and all hosts of its domain",
 		"A         always: written into the policy's grants",
@@ -335,9 +350,10 @@ static void footing_draw(const struct top_screen *screen, const struct top_model
 
 static const json_t *list_of(const struct top_screen *screen, const struct top_model *model)
 {
-	return screen->view == TOP_SESSIONS    ? model->sessions
-	       : screen->view == TOP_QUESTIONS ? model->questions
-					       : model->credentials;
+	return screen->view == TOP_SESSIONS	 ? model->sessions
+	       : screen->view == TOP_QUESTIONS	 ? model->questions
+	       : screen->view == TOP_CREDENTIALS ? model->credentials
+						 : NULL;
 }
 
 void top_screen_draw(const struct top_screen *screen, const struct top_model *model, unsigned long long now_us)
@@ -349,7 +365,7 @@ void top_screen_draw(const struct top_screen *screen, const struct top_model *mo
 	heading_draw(screen, model);
 	if (screen->detail && row)
 		detail_draw(row->event, from, to);
-	else if (screen->detail && screen->view != TOP_HELP && json_array_get(list, screen->selected) && !row)
+	else if (screen->detail && json_array_get(list, screen->selected))
 		detail_draw(json_array_get(list, screen->selected), from, to);
 	else if (screen->view == TOP_TRAFFIC)
 		traffic_draw(screen, model, from, to);

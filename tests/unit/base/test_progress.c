@@ -35,7 +35,7 @@ static void test_short_work_shows_nothing(void **state)
 	progress_start(&p, "cases", 100);
 	progress_step(&p, 100);
 	assert_false(p.drawn);
-	progress_end(&p);
+	progress_clear(&p);
 }
 
 int main(void)
