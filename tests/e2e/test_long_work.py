@@ -63,6 +63,6 @@ def test_thousands_of_cases(tmp_path):
     counts = [int(n) for n in re.findall(r"\r\x1b\[Kcases (\d+)/\d+ \d+% \[[#.]{20}\]", shown)]
     assert counts and counts == sorted(counts), "one count over all of the files"
     # What else is written has a line of its own, and the bar is gone at the end.
-    lines = [line.split("\r\x1b[K")[-1] for line in shown.replace("\r\n", "\n").splitlines()]
+    lines = [line.split("\r\x1b[K")[-1] for line in shown.replace("\r\n", "\n").rstrip("\n").split("\n")]
     assert any(re.match(r"\S+fails.case:3: FAILS: GET", line) for line in lines) and lines[-1] == "600001 cases, 1 failed", lines[-6:]
     assert [line for line in lines if line] == piped.stdout.splitlines()
