@@ -351,7 +351,7 @@ help:
 NPM = $(shell command -v npm >/dev/null || echo npm)
 
 # Real clients and servers of many kinds, from inside a sandbox; they take a while to install.
-CLIENT_DEPS = awscli wget python3-pip python3-requests python3-aiohttp python3-httpx python3-h2 nodejs golang-go $(NPM) skopeo docker-registry python3-grpcio \
+CLIENT_DEPS = awscli wget python3-pip python3-requests python3-aiohttp python3-httpx nodejs golang-go $(NPM) skopeo docker-registry python3-grpcio \
 	      default-jdk-headless git fcgiwrap nginx-light nghttp2-client nghttp2-server openssl procps postgresql chromium firefox-esr libnss3-tools
 test-clients:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) $(CLIENT_DEPS)"
@@ -493,7 +493,7 @@ $(BUILD)/tidy/%.ok: user/%.c $(wildcard user/*/*.h include/*.h) .clang-tidy | $(
 DEPS = gcc make clang llvm libbpf-dev bpftool libelf-dev zlib1g-dev libmicrohttpd-dev libjansson-dev libsqlite3-dev libpsl-dev libnftables-dev nftables \
        libyaml-dev libidn2-dev nettle-dev libbrotli-dev libzstd-dev libssl-dev libnghttp2-dev libc-ares-dev node-llhttp libseccomp-dev \
        libcmocka-dev libc6-dev python3 python3-pytest iproute2 util-linux procps curl openssl bind9-dnsutils scdoc \
-       python3-dnspython iodine dns2tcp tinyproxy musl-tools openssh-client python3-asyncssh python3-websockets python3-yaml python3-jsonschema zsh fish \
+       python3-dnspython iodine dns2tcp tinyproxy musl-tools openssh-client python3-asyncssh python3-websockets python3-h2 python3-yaml python3-jsonschema zsh fish \
        nodejs python3-requests default-jre-headless systemd libncurses-dev ncurses-term tmux brotli zstd
 
 deps:

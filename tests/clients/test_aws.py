@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Debian's awscli, which holds a placeholder, against an S3 of the test's making that checks every signature by itself."""
 import contextlib
-import hashlib
-import hmac
-import re
 import subprocess
 import urllib.parse
 
@@ -11,6 +8,7 @@ import pytest
 
 from lib.proxies import credentials as secret_file
 from lib.rogues import Rogues, read_head
+from lib.sigv4 import Given
 
 ID, SECRET, TOKEN = "AKIDREALKEY0001", "".join(["wJalrXUtnFEMI/", "K7MDENG+bPxRfi"]), "session-token/of+the=test"
 POLICY = """version: 1
@@ -25,25 +23,10 @@ rules:
 """
 
 
-def signature(method, target, fields, body):
-    """As the documents of AWS have it. (what it should be, what it is)"""
-    given = re.fullmatch(r"AWS4-HMAC-SHA256 Credential=([^/]+)/(\d+)/([^/]+)/s3/aws4_request, *SignedHeaders=([^,]+), *Signature=(\w+)",
-                         fields["authorization"])
-    ident, date, region, names, is_ = given.groups()
-    assert ident == ID and region == "eu-test-1" and fields["x-amz-security-token"] == TOKEN, fields
-    path, _, query = target.partition("?")
-    quote = lambda text, safe="": urllib.parse.quote(urllib.parse.unquote(text), safe=safe + "-_.~")
-    pairs = sorted((quote(n), quote(v)) for n, _, v in (p.partition("=") for p in query.split("&") if p))
-    claimed = fields["x-amz-content-sha256"]
-    assert claimed in ("UNSIGNED-PAYLOAD", hashlib.sha256(body).hexdigest()), claimed
-    lines = [method, quote(path, "/"), "&".join(f"{n}={v}" for n, v in pairs)]
-    lines += [f"{n}:{' '.join(fields[n].split())}" for n in names.split(";")] + ["", names, claimed]
-    scope = f"{date}/{region}/s3/aws4_request"
-    text = "\n".join(["AWS4-HMAC-SHA256", fields["x-amz-date"], scope, hashlib.sha256("\n".join(lines).encode()).hexdigest()])
-    key = ("AWS4" + SECRET).encode()
-    for part in (*scope.split("/"),):
-        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
-    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest(), is_
+def is_signed(method, target, fields, body):
+    given = Given(fields)
+    assert (given.id, given.region, given.service, fields["x-amz-security-token"]) == (ID, "eu-test-1", "s3", TOKEN), fields
+    return given.is_right(SECRET, method, target, body)
 
 
 class Net(Rogues):
@@ -62,10 +45,10 @@ class Net(Rogues):
                 c.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
             while len(body) < int(fields.get("content-length", 0)):
                 body += c.recv(65536)
-            want, is_ = signature(method, target, fields, body)
-            self.verdicts.append((method, target, want == is_))
+            good = is_signed(method, target, fields, body)
+            self.verdicts.append((method, target, good))
             path = urllib.parse.unquote(target.partition("?")[0])
-            if want != is_:
+            if not good:
                 self.reply(c, "403 Forbidden", b"<Error><Code>SignatureDoesNotMatch</Code></Error>")
             elif method == "PUT":
                 self.objects[path] = body

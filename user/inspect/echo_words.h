@@ -9,12 +9,14 @@
 #include "secrets/scrub.h"
 #include "vocab/limits.h"
 
+struct carried;
 struct client;
 struct exchange;
 struct secret_set;
 
 struct echo_words {
 	const struct client *client;
+	const struct carried *carried; /* with the request; NULL: nothing */
 	struct secret_set *set; /* values as they were when the request went; a reference. NULL: there are none */
 	char placeholder[NP_PLACEHOLDER_MAX + 1];
 	const char *refused; /* the credential that was found, and says refuse */

@@ -96,6 +96,7 @@ static enum stage_result on_start(struct exchange *ex)
 		return STAGE_OVER;
 	}
 	ex->echo->words.client = ex->client;
+	ex->echo->words.carried = ex->carried;
 	if (ex->echo->words.set)
 		secret_set_ref(ex->echo->words.set);
 	outgoing = exchange_outgoing(ex);

@@ -184,7 +184,10 @@ static int origin_piece(struct way *way, bool end)
 	const struct scrub_words words = { echo_words_find, echo };
 	_buf_ struct buf fresh = BUF_INIT(NP_WITHHELD_BYTES * 16);
 	size_t used;
-	int hits = scrub(scrubber, &words, way->held.data, way->held.len, end, &fresh, &used);
+	int hits;
+
+	echo->carried = way->tunnel->carried;
+	hits = scrub(scrubber, &words, way->held.data, way->held.len, end, &fresh, &used);
 
 	if (hits < 0)
 		return way_fail(way);
