@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* A DNS query on its way to the DNS gate: whether it may go there, and whose it is. Used by np_egress. */
-#ifndef NP_BPF_DNS_QUERY_BPF_H
-#define NP_BPF_DNS_QUERY_BPF_H
+#pragma once
 
 #include "headers.bpf.h"
 #include "judge.bpf.h"
@@ -97,5 +96,3 @@ static __always_inline enum np_reason np_judge_query(struct __sk_buff *skb, cons
 		return NP_R_TOO_MANY_QUERIES;
 	return np_query_sign(skb, owner, p) ? NP_R_STEERED : NP_R_INTERNAL;
 }
-
-#endif

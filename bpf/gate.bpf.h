@@ -3,8 +3,7 @@
  * The decisions of the gate. Pure: plain data in, a reason out; no ctx, no map,
  * no helper. The same text runs in the kernel and, under sanitizers, in unit tests.
  */
-#ifndef NP_BPF_GATE_BPF_H
-#define NP_BPF_GATE_BPF_H
+#pragma once
 
 #include "addr.h"
 #include "sandbox.h"
@@ -381,5 +380,3 @@ np_pure bool np_judge_cut(const struct np_facts *f, bool own)
 		return !f->host_port && !((f->inspector || f->dns_gate) && f->mode == NP_PROXIED);
 	return f->mode != NP_PROXIED || f->action != NP_ALLOW || np_addr_is_synthetic(&f->addr);
 }
-
-#endif

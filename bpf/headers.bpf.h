@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What the headers of a packet say: addresses, ports and whether it carries anything. */
-#ifndef NP_BPF_HEADERS_BPF_H
-#define NP_BPF_HEADERS_BPF_H
+#pragma once
 
 #include "owner.bpf.h"
 
@@ -103,5 +102,3 @@ static __always_inline long np_parse(struct __sk_buff *skb, struct np_packet *p)
 		return header < 0 ? header : 0;
 	return np_parse_ports(skb, (__u32)header, end, p);
 }
-
-#endif

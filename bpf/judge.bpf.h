@@ -4,8 +4,7 @@
  * facts at the place of the call; inlined, it would walk them once for every combination of facts that a path before
  * them has left (np_egress: 566,000 instructions instead of 28,000, and a million is its limit).
  */
-#ifndef NP_BPF_JUDGE_BPF_H
-#define NP_BPF_JUDGE_BPF_H
+#pragma once
 
 #include "owner.bpf.h"
 
@@ -17,5 +16,3 @@ int np_facts_add_far(struct np_facts *f, __u64 netns, const struct np_rung *rung
 int np_reach_out(struct np_facts *f);
 int np_reach_in(struct np_facts *f);
 int np_must_cut(struct np_facts *f, int own); /* np_judge_cut() */
-
-#endif

@@ -3,8 +3,7 @@
  * Every map of the gate. Defined in maps.bpf.c, declared here, so that the type
  * that bpftool shows is the type that the programs use.
  */
-#ifndef NP_BPF_MAPS_BPF_H
-#define NP_BPF_MAPS_BPF_H
+#pragma once
 
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -352,5 +351,3 @@ extern const volatile bool np_casts;	    /* the kernel has bpf_rdonly_cast: 6.2 
 extern const volatile bool np_sees_cgroups; /* the kernel lets np_retire ask whether a cgroup lives */
 extern const volatile bool np_destroys;	    /* it has bpf_sock_destroy: 6.5 */
 extern const volatile bool np_judges_peers; /* peer.bpf.c judges unix sockets, so that names need not be */
-
-#endif

@@ -4,8 +4,7 @@
  * accept(), fd passing and the process moving away, and is read from the socket
  * itself, never from the calling task.
  */
-#ifndef NP_BPF_OWNER_BPF_H
-#define NP_BPF_OWNER_BPF_H
+#pragma once
 
 #include "maps.bpf.h"
 #include "gate.bpf.h"
@@ -252,5 +251,3 @@ static __always_inline __u64 np_netns_of_packet(struct __sk_buff *skb)
 {
 	return np_netns_of(np_sock_address(skb->sk));
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Which of the host's ports a sandbox holds, how many sockets it may have, and where its UDP sockets sent to. */
-#ifndef NP_BPF_PORTS_BPF_H
-#define NP_BPF_PORTS_BPF_H
+#pragma once
 
 #include "ports.h"
 #include "owner.bpf.h"
@@ -141,5 +140,3 @@ static __always_inline bool np_inbound_withdrawn(__u16 port)
 
 	return np_inbound_listed_in(epoch - 1, port) && !np_inbound_listed_in(epoch, port);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Telling user space: counters that are always exact, events that are rate-limited per sandbox. */
-#ifndef NP_BPF_REPORT_BPF_H
-#define NP_BPF_REPORT_BPF_H
+#pragma once
 
 #include "maps.bpf.h"
 
@@ -109,5 +108,3 @@ static __always_inline void np_event_add_task(struct np_event *e)
 	e->uid = (__u32)bpf_get_current_uid_gid();
 	bpf_get_current_comm(e->comm, sizeof(e->comm));
 }
-
-#endif

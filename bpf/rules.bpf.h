@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What the live policy says of an address and a port. */
-#ifndef NP_BPF_RULES_BPF_H
-#define NP_BPF_RULES_BPF_H
+#pragma once
 
 #include "maps.bpf.h"
 #include "gate.bpf.h"
@@ -38,5 +37,3 @@ static __always_inline bool np_host_port_listed(__u16 port, struct np_rung rung)
 
 	return listed && (listed->host_modes >> rung.mode & 1) && !(rung.flags & NP_READ_ONLY);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Noting the sockets of a sandbox, so that a cut finds them: see cut.h. */
-#ifndef NP_BPF_SOCKETS_BPF_H
-#define NP_BPF_SOCKETS_BPF_H
+#pragma once
 
 #include "cut.h"
 #include "ports.h"
@@ -65,5 +64,3 @@ static __always_inline void np_socket_add(__u64 cgroup_id, __u64 sock, __u64 coo
 
 	np_socket_note(&query);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Where the inspector is, and which sockets lead to it. */
-#ifndef NP_BPF_STEER_BPF_H
-#define NP_BPF_STEER_BPF_H
+#pragma once
 
 #include "owner.bpf.h"
 
@@ -68,5 +67,3 @@ static __always_inline bool np_listener_is_kept(void *ctx, const struct np_tuple
 	bpf_sk_release(sk);
 	return wanted && cookie == wanted;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What the two ways to judge a unix socket share. */
-#ifndef NP_BPF_UNIX_BPF_H
-#define NP_BPF_UNIX_BPF_H
+#pragma once
 
 #include "owner.bpf.h"
 
@@ -31,5 +30,3 @@ static __always_inline void np_report_unix(const struct np_owner *owner, enum np
 		e->unix_len = len;
 	bpf_ringbuf_submit(e, 0);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /* What an address is, written once on 16 bytes, for both compilers. Pure. */
-#ifndef NP_ADDR_H
-#define NP_ADDR_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -110,5 +109,3 @@ np_pure bool np_addr_is_metadata(const struct np_addr *addr)
 	       (a.w[0] == np_net32(0xfd000042) && a.w[1] == 0 && a.w[2] == 0 && /* fd00:42::42, */
 		a.w[3] == np_net32(0x42));					/*   Scaleway */
 }
-
-#endif

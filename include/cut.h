@@ -16,8 +16,7 @@
  * itself, and a slot whose socket is gone is the next one's. A sandbox whose socket found no slot is NP_SLOTS_LOST: its cuts
  * are passes over the host's tables, for good.
  */
-#ifndef NP_CUT_H
-#define NP_CUT_H
+#pragma once
 
 #include "sandbox.h"
 
@@ -99,5 +98,3 @@ struct np_cut_walk {
 	__u64 cgroup_id;
 };
 _Static_assert(sizeof(struct np_cut_walk) == 16, "np_cut_walk layout");
-
-#endif

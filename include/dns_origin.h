@@ -5,8 +5,7 @@
  * (SO_RCVMARK gives it to the receiver). Who finds that number in the entry has the
  * entry of just this datagram, whoever uses the port by now.
  */
-#ifndef NP_DNS_ORIGIN_H
-#define NP_DNS_ORIGIN_H
+#pragma once
 
 #include "sandbox.h"
 
@@ -43,5 +42,3 @@ _Static_assert(sizeof(struct np_dns_server) == 56, "np_dns_server layout");
 #define NP_ANSWER_V4	  8
 #define NP_ANSWER_V6_LOW  4
 #define NP_ANSWER_V6_HIGH 24
-
-#endif

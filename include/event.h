@@ -2,8 +2,7 @@
 /*
  * One decision of the gate on its way to user space, through the np_events ring.
  */
-#ifndef NP_EVENT_H
-#define NP_EVENT_H
+#pragma once
 
 #include "sandbox.h"
 #include "reason.h"
@@ -55,5 +54,3 @@ struct np_event {
 	char unix_path[44]; /* first bytes of a unix address; a leading NUL is an abstract name */
 };
 _Static_assert(sizeof(struct np_event) == 136, "np_event layout");
-
-#endif

@@ -14,8 +14,7 @@
  * the same four as the accepted socket knows them, and keeps it with that socket (np_met). If the sandbox's socket is
  * gone by then, its entry is, too, and the connection stays without an identity.
  */
-#ifndef NP_FLOW_H
-#define NP_FLOW_H
+#pragma once
 
 #include "sandbox.h"
 
@@ -59,5 +58,3 @@ struct np_inspector {
 	struct np_listener dns[2]; /* the DNS gate's UDP sockets */
 };
 _Static_assert(sizeof(struct np_inspector) == 64, "np_inspector layout");
-
-#endif

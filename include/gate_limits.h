@@ -3,8 +3,7 @@
  * The bounds that the gate needs, each with its reason; those of user space are in user/vocab/limits.h. A stranger can
  * make us allocate up to these numbers and no further. Read by both compilers: plain numbers only.
  */
-#ifndef NP_GATE_LIMITS_H
-#define NP_GATE_LIMITS_H
+#pragma once
 
 /* -- names ---------------------------------------------------------------- */
 #define NP_LABEL_SIZE 136  /* the same with its NUL, padded to 8: what bpftool shows in np_sandboxes */
@@ -57,5 +56,3 @@
 /* -- policy file ---------------------------------------------------------- */
 #define NP_NETS_MAX 65536	      /* address ranges in the gate, of two policies during a reload */
 #define NP_NET_PORTS_MAX 262144	      /* port entries of these, likewise */
-
-#endif

@@ -6,8 +6,7 @@
  *   IPv4  100.127.240.0/20              (RFC 6598: shared address space), the number in the low 12 bits
  *   IPv6  fd6e:6574:7061:7768::/96      (a ULA), the number in the low 32 bits
  */
-#ifndef NP_NAT_H
-#define NP_NAT_H
+#pragma once
 
 #include "addr.h"
 
@@ -38,5 +37,3 @@ np_pure struct np_addr np_nat_v6(__u32 number)
 
 	return a;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /* What np_open_sockets and np_open_rings are asked, and the records that they answer with. */
-#ifndef NP_OPEN_SOCKETS_H
-#define NP_OPEN_SOCKETS_H
+#pragma once
 
 #include <linux/types.h>
 
@@ -30,5 +29,3 @@ struct np_open_socket {
 	__u32 not_accepted; /* AF_UNIX: connections that wait in its queue */
 };
 _Static_assert(sizeof(struct np_open_socket) == 28, "np_open_sockets layout");
-
-#endif

@@ -13,8 +13,7 @@
  * An entry outlives its socket for a while. That is on purpose: it names the socket by its address and cookie, the
  * reader looks at the socket itself, and so there is no moment at which a listener is there and its entry is not.
  */
-#ifndef NP_PORTS_H
-#define NP_PORTS_H
+#pragma once
 
 #include "sandbox.h"
 
@@ -68,5 +67,3 @@ struct np_listens {
 	struct np_addr addr; /* out: at which it listens */
 };
 _Static_assert(sizeof(struct np_listens) == 40, "np_listens layout");
-
-#endif

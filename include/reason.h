@@ -11,8 +11,7 @@
  *   128..191 CHANGE   something happened to a session, a sandbox or the daemon
  *   192..255 ERROR    the control API or the CLI could not do what was asked
  */
-#ifndef NP_REASON_H
-#define NP_REASON_H
+#pragma once
 
 /* X(NAME, code, token, sentence) */
 #define NP_REASONS(X)                                                                              \
@@ -232,5 +231,3 @@ enum np_reason {
 #define NP_REASON_ALLOWS(r) ((unsigned)(r) < 32u)
 #define NP_REASON_REFUSES(r) ((unsigned)(r) >= 32u && (unsigned)(r) < 128u)
 #define NP_REASON_CHANGES(r) ((unsigned)(r) >= 128u && (unsigned)(r) < 192u)
-
-#endif

@@ -9,8 +9,7 @@
  * Every key carries the epoch of its policy. A reload writes the new epoch's entries beside the old ones and then
  * sets np_in_force, one word: a packet sees the old policy or the new one, never parts of both.
  */
-#ifndef NP_RULES_H
-#define NP_RULES_H
+#pragma once
 
 #include "sandbox.h"
 
@@ -75,5 +74,3 @@ struct np_listed {
 	__u8 inbound;	 /* callers from beyond the host reach it in FULL */
 	__u8 pad;
 };
-
-#endif

@@ -4,8 +4,7 @@
  * sent or recorded, so that it is copied whole; and one aligned word, so that the gate loads and replaces it whole: no
  * decision is ever made, or recorded, at half of one rung and half of the next.
  */
-#ifndef NP_RUNG_H
-#define NP_RUNG_H
+#pragma once
 
 #include <linux/types.h>
 
@@ -70,5 +69,3 @@ static __always_inline _Bool np_rung_equal(const struct np_rung *a, const struct
 {
 	return a->mode == b->mode && a->level == b->level && a->flags == b->flags && a->generation == b->generation;
 }
-
-#endif

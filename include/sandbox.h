@@ -3,8 +3,7 @@
  * The sandbox as the kernel knows it, and the calls that change it.
  * Shared by bpf/ and user/: fixed widths, explicit padding, pinned by asserts.
  */
-#ifndef NP_SANDBOX_H
-#define NP_SANDBOX_H
+#pragma once
 
 #include <linux/types.h>
 
@@ -112,5 +111,3 @@ struct np_home {
 	__u32 pad;
 };
 _Static_assert(sizeof(struct np_home) == 16, "np_home layout");
-
-#endif

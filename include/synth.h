@@ -6,8 +6,7 @@
  *   IPv4  198.18.0.0/15                 (RFC 2544: never routed), the number in the low 17 bits
  *   IPv6  fd6e:6574:7061:776c::/96      (a ULA), the number in the low 32 bits
  */
-#ifndef NP_SYNTH_H
-#define NP_SYNTH_H
+#pragma once
 
 #include "addr.h"
 
@@ -48,5 +47,3 @@ np_pure __u32 np_synth_number(const struct np_addr *addr)
 
 	return np_addr_is_v4(&a) ? low & ~NP_SYNTH4_MASK : low;
 }
-
-#endif

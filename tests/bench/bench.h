@@ -3,8 +3,7 @@
  * What the timed programs share. Each reads one command a line on stdin and answers one line on stdout, so that
  * bench.py can let several of them take turns; they end at the end of stdin.
  */
-#ifndef NP_BENCH_H
-#define NP_BENCH_H
+#pragma once
 
 #include <err.h>
 #include <fcntl.h>
@@ -65,5 +64,3 @@ static inline void cgroup_join(const char *path)
 		err(1, "%s", file);
 	close(fd);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What must hold, whatever comes. */
-#ifndef NP_FUZZ_CHECK_H
-#define NP_FUZZ_CHECK_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,5 +12,3 @@
 			abort();                                                                   \
 		}                                                                                  \
 	} while (0)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The far ends of the worker's connections. */
-#ifndef NP_FUZZ_EXCHANGE_ENDS_H
-#define NP_FUZZ_EXCHANGE_ENDS_H
+#pragma once
 
 #include "base/buf.h"
 #include "exchange_seams.h"
@@ -84,5 +83,3 @@ static void hello_send(struct end *end, const void *name, size_t len)
 	}
 	end_send(end, out.data, out.len);
 }
-
-#endif

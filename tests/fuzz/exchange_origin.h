@@ -3,8 +3,7 @@
  * What arrives at an origin. Read by a parser that shares nothing with the inspector's and takes nothing that two
  * readers could understand differently; then held against what the policies allow, in words of its own.
  */
-#ifndef NP_FUZZ_EXCHANGE_ORIGIN_H
-#define NP_FUZZ_EXCHANGE_ORIGIN_H
+#pragma once
 
 #include <ctype.h>
 #include <nghttp2/nghttp2.h>
@@ -217,5 +216,3 @@ static inline void request_field(struct origin_request *r, const char *name, con
 		r->upgrade = true;
 	}
 }
-
-#endif

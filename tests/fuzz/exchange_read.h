@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The bytes of a connection, as its origin reads them: see exchange_origin.h. */
-#ifndef NP_FUZZ_EXCHANGE_READ_H
-#define NP_FUZZ_EXCHANGE_READ_H
+#pragma once
 
 #include "exchange_origin.h"
 #include "vocab/limits.h"
@@ -338,5 +337,3 @@ static inline void origin_rejudge(struct origin *o, unsigned policy, bool closed
 	if (!unread)
 		origin_settle(o);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * calls here (--wrap), and the dialer is this one. TLS is taken for granted: after a ClientHello the bytes are those
  * that would be inside. Unit tests of the worker use it as well.
  */
-#ifndef NP_FUZZ_EXCHANGE_SEAMS_H
-#define NP_FUZZ_EXCHANGE_SEAMS_H
+#pragma once
 
 #include <errno.h>
 #include <fcntl.h>
@@ -373,5 +372,3 @@ void dialer_free(struct dialer *dialer)
 	check(LIST_EMPTY(&dialer->dials));
 	free(dialer);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * The pipeline with two stages more: one that holds what comes, until somebody answers or nobody does, and one that passes
  * bodies on as they are, by all the ways that a stage has to do it. What they do follows from the input.
  */
-#ifndef NP_FUZZ_EXCHANGE_STAGES_H
-#define NP_FUZZ_EXCHANGE_STAGES_H
+#pragma once
 
 #include "exchange_world.h"
 #include "inspect/exchange.h"
@@ -91,5 +90,3 @@ const struct stage *const stages[] = {
 	&stage_place, &stage_judge,    &stage_hold,   &stage_capture, &stage_canonical,
 	&stage_body,  &stage_upstream, &stage_report, NULL,
 };
-
-#endif

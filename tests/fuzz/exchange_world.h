@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is around the worker: the far ends of its connections, and the daemon. */
-#ifndef NP_FUZZ_EXCHANGE_WORLD_H
-#define NP_FUZZ_EXCHANGE_WORLD_H
+#pragma once
 
 #include <sys/ioctl.h>
 
@@ -211,5 +210,3 @@ static void receive(void)
 		check(ledger->slots[i].taken + ledger->slots[i].suppressed <= ledger->slots[i].requests &&
 		      ledger->slots[i].refused <= ledger->slots[i].requests);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* HTTP/2 frames that are well formed, from bytes that are not: what is in them is still anybody's. */
-#ifndef NP_FUZZ_FRAMES_H
-#define NP_FUZZ_FRAMES_H
+#pragma once
 
 #include <nghttp2/nghttp2.h>
 #include <stdint.h>
@@ -123,5 +122,3 @@ static inline void frames_make(const uint8_t *data, size_t size, struct buf *in)
 		}
 	}
 }
-
-#endif

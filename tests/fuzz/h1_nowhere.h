@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the fuzz targets of HTTP/1.1 share. */
-#ifndef NP_FUZZ_H1_NOWHERE_H
-#define NP_FUZZ_H1_NOWHERE_H
+#pragma once
 
 #include "../unit/http/h1_tape.h"
 #include "check.h"
@@ -35,5 +34,3 @@ static void check_same(struct tape *a, struct tape *b)
 	check(a->heads == b->heads && a->ends == b->ends);
 	check(a->text.len == b->text.len && memcmp(a->text.data, b->text.data, a->text.len) == 0);
 }
-
-#endif

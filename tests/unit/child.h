@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs a check in a child process, for what cannot be taken back. */
-#ifndef NP_TEST_CHILD_H
-#define NP_TEST_CHILD_H
+#pragma once
 
 #include <stdio.h>
 #include <sys/wait.h>
@@ -27,5 +26,3 @@ __attribute__((unused)) static int child_run(int (*fn)(void))
 		return -1;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls of the control API, with their failures told to the user. */
-#ifndef NP_API_CLIENT_API_H
-#define NP_API_CLIENT_API_H
+#pragma once
 
 #include <jansson.h>
 
@@ -39,5 +38,3 @@ char *api_session_path(const char *session, const char *suffix);
 void api_escape(struct buf *out, const char *text);
 /* Adds a parameter to a path, escaped; none where the value is NULL. */
 void api_query(struct buf *path, const char *name, const char *value);
-
-#endif

@@ -3,8 +3,7 @@
  * HTTP over the control socket. Requests are HTTP/1.0, so that an answer ends
  * where the connection ends and never comes in chunks.
  */
-#ifndef NP_API_CLIENT_API_HTTP_H
-#define NP_API_CLIENT_API_HTTP_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -35,5 +34,3 @@ int client_stream(const char *socket_path, const char *path, client_line_fn *fn,
  * and frees. *ret_fd is left alone when the status is not 200. */
 int client_stream_open(const char *socket_path, const char *path, struct buf *rest, int *ret_fd,
 		       struct client_answer *ret);
-
-#endif

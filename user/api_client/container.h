@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What all that put containers into sandboxes ask the daemon alike: the OCI hook, the CNI plugin, netpawl. subject: the container, for messages. */
-#ifndef NP_API_CLIENT_CONTAINER_H
-#define NP_API_CLIENT_CONTAINER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ int container_raise(const char *socket, const char *subject, const char *session
 /* The session's parent for containers, made if it has none. CLI_OK: "cgroup_parent" and "sandbox" are in the answer. */
 struct api_answer;
 int container_parent(const char *socket, const char *session, bool systemd, struct api_answer *ret);
-
-#endif

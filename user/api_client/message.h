@@ -4,8 +4,7 @@
  * strangers (names of files, of processes, of sessions), so everything is cleaned on its way out: control characters,
  * broken UTF-8 and direction marks become '?'.
  */
-#ifndef NP_API_CLIENT_MESSAGE_H
-#define NP_API_CLIENT_MESSAGE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdio.h>
@@ -46,5 +45,3 @@ static inline void json_decref_cleanup(json_t **json)
 /* A member as text: NULL when it is missing or not a string. */
 const char *member_text(const json_t *object, const char *name);
 long long member_number(const json_t *object, const char *name); /* likewise; 0 */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory that is given out piece by piece and freed all at once, up to a bound. */
-#ifndef NP_BASE_ARENA_H
-#define NP_BASE_ARENA_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ static inline void arena_free_cleanup(struct arena **arena)
 	arena_free(*arena);
 }
 #define _arena_ __attribute__((__cleanup__(arena_free_cleanup)))
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Arrays that grow. */
-#ifndef NP_BASE_ARRAY_H
-#define NP_BASE_ARRAY_H
+#pragma once
 
 #include <errno.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ static inline int array_reserve(void **items, size_t *size, size_t need, size_t 
 	return 0;
 }
 #define ARRAY_RESERVE(items, size, need) array_reserve((void **)&(items), &(size), need, sizeof(*(items)))
-
-#endif

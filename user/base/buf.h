@@ -3,8 +3,7 @@
  * A byte buffer that grows up to a bound. Failure is sticky: write as much as
  * you like and ask once, at the end, with buf_error().
  */
-#ifndef NP_BASE_BUF_H
-#define NP_BASE_BUF_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -30,5 +29,3 @@ void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(print
 void buf_drop(struct buf *b, size_t len); /* removes bytes from the front */
 int buf_error(const struct buf *b);
 char *buf_take(struct buf *b); /* the string, now the caller's; NULL after an error */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What HTTP's grammar says about single bytes, many at a time where that pays. */
-#ifndef NP_BASE_BYTES_H
-#define NP_BASE_BYTES_H
+#pragma once
 
 #include <endian.h>
 #include <stddef.h>
@@ -81,5 +80,3 @@ static inline size_t bytes_find_control(const char *data, size_t i, size_t len)
 			return i;
 	return len;
 }
-
-#endif

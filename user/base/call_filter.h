@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The system calls of a process that reads what strangers send. Inline, so that only programs that have such a filter need libseccomp. */
-#ifndef NP_BASE_CALL_FILTER_H
-#define NP_BASE_CALL_FILTER_H
+#pragma once
 
 #include <errno.h>
 #include <seccomp.h>
@@ -55,5 +54,3 @@ static inline int call_filter_load(scmp_filter_ctx filter, int r)
 		seccomp_release(filter);
 	return r;
 }
-
-#endif

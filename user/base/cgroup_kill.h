@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Kills all that lives in a cgroup v2 and below it. */
-#ifndef NP_BASE_CGROUP_KILL_H
-#define NP_BASE_CGROUP_KILL_H
+#pragma once
 
 /* Who forks meanwhile dies with the rest. 0, or -errno; -ENOENT, -ENODEV: there is no such cgroup. They are on their way out
  * when this returns. */
 int cgroup_kill(const char *path);
-
-#endif

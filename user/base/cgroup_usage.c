@@ -2,7 +2,6 @@
 #include "base/cgroup_usage.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>

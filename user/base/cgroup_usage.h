@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the processes of a cgroup use now. */
-#ifndef NP_BASE_CGROUP_USAGE_H
-#define NP_BASE_CGROUP_USAGE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ void cgroup_usage_read(const char *path, struct cgroup_usage *ret);
 unsigned cgroup_pids(const char *path, int *pids, unsigned max);
 /* Bytes of a process that are in memory, and the time that it had; 0 where it is gone. */
 void process_usage_read(int pid, uint64_t *ret_memory, uint64_t *ret_cpu_us);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Characters of text that a stranger may have written, on its way to a person. */
-#ifndef NP_BASE_CHARS_H
-#define NP_BASE_CHARS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ bool text_is_ascii(const char *text, size_t size); /* such a copy: it ends withi
  * fit is cut between characters and ends in three dots. size is at least 8. */
 void text_printable(char *out, size_t size, const char *text);
 bool text_is_printable(const char *text, size_t size); /* such a copy: it ends within size */
-
-#endif

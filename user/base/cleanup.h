@@ -3,8 +3,7 @@
  * Scope-bound clean-up. A destructor takes NULL (or -1) and does nothing then,
  * so that a variable may be released before it was ever filled.
  */
-#ifndef NP_BASE_CLEANUP_H
-#define NP_BASE_CLEANUP_H
+#pragma once
 
 #include <dirent.h>
 #include <stdio.h>
@@ -48,5 +47,3 @@ static inline void cleanup_closedir(DIR **d)
 	})
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-
-#endif

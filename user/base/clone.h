@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NP_BASE_CLONE_H
-#define NP_BASE_CLONE_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -10,5 +9,3 @@
 int clone_into(const char *cgroup, uint64_t flags, pid_t *ret);
 /* The same with an open cgroup (-1: in ours), and a descriptor of the child where ret_pidfd is not NULL. */
 int clone_into_fd(int cgroup, uint64_t flags, int *ret_pidfd, pid_t *ret);
-
-#endif

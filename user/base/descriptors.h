@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How many descriptors this process may have open. */
-#ifndef NP_BASE_DESCRIPTORS_H
-#define NP_BASE_DESCRIPTORS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -12,5 +11,3 @@ void descriptors_lower(void);
 void descriptors_raise_again(void);
 /* Is there room for so many more? fd was opened just now: all numbers below it are taken. */
 bool descriptors_left(int fd, unsigned more);
-
-#endif

@@ -3,8 +3,7 @@
  * Numbers for monitoring systems: Prometheus' text format, version 0.0.4. A family (metric_family) comes before its numbers, once.
  * Labels are pairs of names and values behind the number, and NULL at the end.
  */
-#ifndef NP_BASE_EXPOSITION_H
-#define NP_BASE_EXPOSITION_H
+#pragma once
 
 #include <stdint.h>
 
@@ -41,5 +40,3 @@ void histogram_note(struct histogram *histogram, histogram_bounds bounds, uint64
 /* label and value: one pair, or NULL. */
 void metric_put_histogram(struct buf *out, const char *name, const struct histogram *histogram, histogram_bounds bounds,
 			  const char *label, const char *value);
-
-#endif

@@ -4,8 +4,7 @@
  * between any two steps leaves the system tighter than recorded, never looser.
  * In every other build this is nothing.
  */
-#ifndef NP_BASE_FAILPOINT_H
-#define NP_BASE_FAILPOINT_H
+#pragma once
 
 #ifdef NP_FAILPOINTS
 #include <signal.h>
@@ -39,6 +38,4 @@ static inline void failpoint_hold(const char *name)
 {
 	(void)name;
 }
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Small file system verbs. All return 0 or -errno unless they say otherwise. */
-#ifndef NP_BASE_FS_H
-#define NP_BASE_FS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ static inline bool path_below(const char *path, const char *dir)
 
 	return len == 1 || (!strncmp(path, dir, len) && (path[len] == '\0' || path[len] == '/'));
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The hash of all tables. Strangers choose what is in many of them: without its key nobody can pick names that fall into
  * one bucket. */
-#ifndef NP_BASE_HASH_H
-#define NP_BASE_HASH_H
+#pragma once
 
 #include <errno.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ static inline uint64_t hash_mark(const void *data, size_t len)
 
 	return hash_bytes(&key, data, len);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * add members to an object that its caller opened. A key is NULL for an element of an array and for the outermost value.
  * Reading is jansson's; the names here are none of its names.
  */
-#ifndef NP_BASE_JSON_H
-#define NP_BASE_JSON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ void json_put_json(struct buf *out, const char *key, const char *value); /* it i
  * character and ends in "...".
  */
 void json_quote(struct buf *out, const char *text, size_t max);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A listening unix socket that is never looser than 0660, and that a restart replaces in one step. */
-#ifndef NP_BASE_LISTEN_H
-#define NP_BASE_LISTEN_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -16,5 +15,3 @@ int listen_unix(const char *path, int backlog, struct listen_file *ret_file);
 
 /* Removes the file unless it is somebody else's by now. */
 void listen_remove(const char *path, const struct listen_file *file);
-
-#endif

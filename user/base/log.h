@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages for the operator, on stderr, one line each. Libraries do not log; their callers do, once. */
-#ifndef NP_BASE_LOG_H
-#define NP_BASE_LOG_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -18,5 +17,3 @@ void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(
 #define log_warning(...) log_line(LOG_LEVEL_WARNING, __VA_ARGS__)
 #define log_info(...)	 log_line(LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_debug(...)	 log_line(LOG_LEVEL_DEBUG, __VA_ARGS__)
-
-#endif

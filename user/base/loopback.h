@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* TCP on loopback, for programs of the host that browsers and monitoring systems of the host call. Never beyond. */
-#ifndef NP_BASE_LOOPBACK_H
-#define NP_BASE_LOOPBACK_H
+#pragma once
 
 #include "base/sockaddr.h"
 
@@ -15,5 +14,3 @@ int loopback_listen(const char *where, int backlog, union sockaddr_inet *ret);
 /* Is the Host header of a request a name of loopback, with whatever port? A page of another site that has made its name lead here
  * (DNS rebinding) says that name. */
 bool loopback_is_host(const char *host);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A table that keeps its most recently used entries, so many and no more. */
-#ifndef NP_BASE_LRU_H
-#define NP_BASE_LRU_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ void lru_drop(struct lru *lru, const void *key, size_t len);
 size_t lru_count(const struct lru *lru);
 
 #define LRU_KEY_MAX 288
-
-#endif

@@ -3,8 +3,7 @@
  * Long work shows that it goes on: a line on standard error that is rewritten about ten times a second where that is a terminal, and
  * a plain line every ten seconds where it is not. Short work shows nothing.
  */
-#ifndef NP_BASE_PROGRESS_H
-#define NP_BASE_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ void progress_clear(struct progress *progress);
 
 /* The line, without its end: "cases 1200/5000 24% [#####...............]". Pure. */
 void progress_format(const struct progress *progress, unsigned width, char *ret, unsigned size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Socket addresses of both families, and the 16-byte form of include/addr.h, in which IPv4 is ::ffff:a.b.c.d. */
-#ifndef NP_BASE_SOCKADDR_H
-#define NP_BASE_SOCKADDR_H
+#pragma once
 
 #include <netinet/in.h>
 #include <string.h>
@@ -54,5 +53,3 @@ static inline bool sockaddr_parts(const union sockaddr_inet *name, struct np_add
 		return false;
 	}
 }
-
-#endif

@@ -3,8 +3,7 @@
  * SQLite with this program's habits: -errno instead of its codes, and words for what is wrong with a database. Statements
  * are prepared once and left ready for the next use by whatever runs them.
  */
-#ifndef NP_BASE_SQL_H
-#define NP_BASE_SQL_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -65,5 +64,3 @@ int sql_begin(sqlite3 *db);
 int sql_moved(sqlite3 *db);
 /* Commits when all went well so far (r is 0) and the file has its name, else takes everything back. The first error. */
 int sql_end(sqlite3 *db, int r);
-
-#endif

@@ -3,8 +3,7 @@
  * A hash table whose nodes live inside the things it finds: adding to a table that was
  * reserved cannot fail. It owns no thing. Keys are the caller's: it hashes (base/hash.h) and compares.
  */
-#ifndef NP_BASE_TABLE_H
-#define NP_BASE_TABLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ struct table_node *table_walk(const struct table *table, const struct table_node
 		}                                                    \
 		node_ ? thing : NULL;                                \
 	})
-
-#endif

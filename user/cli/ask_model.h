@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What `netpawl ask` knows: what waits, which of it is shown, and what a line of the stream or a key changes. No descriptor, no clock. */
-#ifndef NP_CLI_ASK_MODEL_H
-#define NP_CLI_ASK_MODEL_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -58,5 +57,3 @@ enum ask_wish ask_key(struct ask_model *ask, char key);
 void ask_set_clock(struct ask_model *ask, time_t now);
 /* The answer that is being given; of a long reason the end. */
 void ask_prompt_text(const struct ask_model *ask, size_t columns, char *out, size_t size);
-
-#endif

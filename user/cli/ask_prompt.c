@@ -10,13 +10,11 @@
 #include <time.h>
 
 #include "api_client/api.h"
-#include "base/array.h"
 #include "cli/ask_answer.h"
 #include "cli/ask_model.h"
 #include "cli/ask_screen.h"
 #include "cli/ask_stream.h"
 #include "cli/options.h"
-#include "cli/output.h"
 #include "cli/questions.h"
 #include "reason.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The screen of `netpawl ask`, as bytes for a terminal: no descriptor, no clock. */
-#ifndef NP_CLI_ASK_SCREEN_H
-#define NP_CLI_ASK_SCREEN_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -17,5 +16,3 @@ struct ask_screen {
 
 /* Clears the screen and draws it. What does not fit is left out, and that is said. */
 void ask_screen_draw(const struct ask_screen *screen, struct buf *out);
-
-#endif

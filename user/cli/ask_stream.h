@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Questions as they come, for a program that waits for keys at the same time. */
-#ifndef NP_CLI_ASK_STREAM_H
-#define NP_CLI_ASK_STREAM_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -16,5 +15,3 @@ struct ask_stream {
 };
 int ask_stream_start(const char *socket, const char *path, struct ask_stream *ret);
 void ask_stream_end(struct ask_stream *stream);
-
-#endif

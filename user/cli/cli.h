@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What every subcommand shares: its settings, its exit codes, its place in the table. */
-#ifndef NP_CLI_CLI_H
-#define NP_CLI_CLI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ cli_fn command_run, command_escalate, command_sessions, command_show, command_at
 	command_approve, command_reject, command_cancel, command_runs, command_remove, command_cp, command_credentials,
 	command_forward, command_completion, command_debug, command_forget, command_questions, command_answer,
 	command_parent, command_docker, command_podman, command_har, command_console, command_top, command_ask;
-
-#endif

@@ -5,7 +5,6 @@
 
 #include "base/fs.h"
 #include "cli/options.h"
-#include "cli/output.h"
 #include "reason.h"
 
 static const char console_help[] =

@@ -4,8 +4,7 @@
  * only ever touched as the session's own user and below the workspace's directory, whatever links are put in the way
  * meanwhile; no link is copied, and none is followed on the host.
  */
-#ifndef NP_CLI_COPY_H
-#define NP_CLI_COPY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ void copy_close(struct copy *copy);
  * directory; -errno. */
 int copy_in(struct copy *copy, const char *host, const char *inside);
 int copy_out(struct copy *copy, const char *inside, const char *host);
-
-#endif

@@ -9,7 +9,6 @@
 #include "api_client/api.h"
 #include "cli/copy.h"
 #include "cli/options.h"
-#include "cli/output.h"
 #include "vocab/limits.h"
 #include "reason.h"
 #include "launch/plan.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl debug [USER/SESSION] */
-#include <string.h>
 
 #include "api_client/api.h"
 #include "cli/options.h"

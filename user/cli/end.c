@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl end USER/SESSION */
 #include "cli/options.h"
-#include "cli/output.h"
 #include "cli/session_command.h"
 
 static const char end_help[] =

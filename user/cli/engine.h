@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a container engine's own command line says of a container: docker and podman, the ones that name and image come from. */
-#ifndef NP_CLI_ENGINE_H
-#define NP_CLI_ENGINE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -21,5 +20,3 @@ struct engine_setup {
 int engine_info(const char *engine, struct engine_setup *ret);
 /* name: its name or id. -ENOENT: there is no such engine, or it knows of none; -errno. */
 int engine_inspect(const char *engine, const char *name, struct engine_container *ret);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The command line of a container engine, with what puts the container into a sandbox from its birth. Pure. */
-#ifndef NP_CLI_ENGINE_ARGS_H
-#define NP_CLI_ENGINE_ARGS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -21,5 +20,3 @@ const char *engine_leads_out(int argc, char *const *argv, int verb);
 /* All of argv, and what is added behind the verb; NULL: out of memory. To be freed with engine_args_free(). */
 char **engine_args(int argc, char *const *argv, int verb, const struct engine_order *order);
 void engine_args_free(char ***args);
-
-#endif

@@ -2,7 +2,6 @@
 /* netpawl escalate USER/SESSION LEVEL */
 #include "api_client/api.h"
 #include "cli/options.h"
-#include "cli/output.h"
 #include "cli/session_command.h"
 
 static const char escalate_help[] =

@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "api_client/api.h"
-#include "base/chars.h"
-#include "cli/options.h"
 #include "launch/run.h" /* wall_us() */
 #include "reason.h"
 #include "vocab/limits.h"

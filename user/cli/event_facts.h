@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* An event of the API as a filter asks about it, and pages of events. */
-#ifndef NP_CLI_EVENT_FACTS_H
-#define NP_CLI_EVENT_FACTS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -28,5 +27,3 @@ struct event_pages {
 	const char *session, *reason, *since;
 };
 int event_pages_each(const struct cli *cli, const struct event_pages *pages, client_line_fn *fn, void *data);
-
-#endif

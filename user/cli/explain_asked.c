@@ -2,7 +2,6 @@
 #include "cli/explain_asked.h"
 
 #include "api_client/api.h"
-#include "cli/output.h"
 #include "cli/policy.h"
 
 int asked_now(const struct cli *cli, const char *session, const char *connect, const char *url,

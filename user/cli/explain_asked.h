@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Of `netpawl policy explain`: who would be asked, and what was answered before. */
-#ifndef NP_CLI_EXPLAIN_ASKED_H
-#define NP_CLI_EXPLAIN_ASKED_H
+#pragma once
 
 #include <jansson.h>
 
@@ -18,5 +17,3 @@ void asked_print(const struct policy *policy, const struct facts *facts, const s
 		 const json_t *now);
 json_t *asked_json(const struct policy *policy, const struct facts *facts, const struct verdict *verdict,
 		   const json_t *now);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The "features" array of the health answer: what this kernel has, and what that means for the promise. */
-#ifndef NP_CLI_FEATURES_H
-#define NP_CLI_FEATURES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -22,5 +21,3 @@ void container_risks(const char *path, char *ret, size_t size);
 void doctor_containers(void); /* prints those that run here, and what they have */
 void container_warn(
 	const char *path); /* of one that was adopted: on stderr, what it has that leads past the gate; else nothing */
-
-#endif

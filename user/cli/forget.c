@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl forget USER/SESSION */
 #include "cli/options.h"
-#include "cli/output.h"
 #include "cli/session_command.h"
 
 static const char forget_help[] =

@@ -3,8 +3,7 @@
  * Carries connections from a port of 127.0.0.1 to a listener of this host, as netpawl forward does. What it has in its hands is
  * small on purpose: NP_FORWARD_BUFFER bytes each way, and as much in the kernel.
  */
-#ifndef NP_CLI_FORWARD_H
-#define NP_CLI_FORWARD_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/socket.h>
@@ -25,5 +24,3 @@ void carrier_free(struct carrier *carrier);
 uint16_t carrier_port(const struct carrier *carrier); /* where it listens */
 /* Waits for something to do, and does it. 0; -1 with errno. */
 int carrier_turn(struct carrier *carrier, int timeout_ms);
-
-#endif

@@ -9,7 +9,6 @@
 #include "cli/event_facts.h"
 #include "cli/options.h"
 #include "base/progress.h"
-#include "vocab/limits.h"
 #include "vocab/words.h"
 
 static const char har_help[] =

@@ -6,7 +6,6 @@
 #include "base/fs.h"
 #include "cli/cli.h"
 #include "cli/options.h"
-#include "cli/output.h"
 
 static const char main_help[] = "Usage: netpawl [--socket PATH] [--json] COMMAND [OPTIONS]\n\n"
 				"Takes network reach away from a running sandbox, and never gives it back.\n\n"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl notices USER/SESSION */
 #include <errno.h>
-#include <string.h>
 
 #include "api_client/api.h"
 #include "cli/options.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* An event in the Open Cybersecurity Schema Framework (OCSF 1.6), for SIEM systems. Pure: an event in, one JSON object out. */
-#ifndef NP_CLI_OCSF_H
-#define NP_CLI_OCSF_H
+#pragma once
 
 #include <jansson.h>
 
@@ -9,5 +8,3 @@
 
 /* Appends one object and no newline. Captured headers and bodies are left out; "unmapped" has what OCSF has no place for. */
 void ocsf_put(const json_t *event, const char *host, struct buf *out); /* host: the name of the one that it is of */
-
-#endif

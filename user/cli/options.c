@@ -4,7 +4,6 @@
 #include <getopt.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "api_client/api.h"
 #include "cli/output.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Options by table: each subcommand names its own, --socket, --json and --help come with them. */
-#ifndef NP_CLI_OPTIONS_H
-#define NP_CLI_OPTIONS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -63,5 +62,3 @@ int command_dispatch(const struct options *options, const struct command *table,
 		     char **argv);
 /* The table, as --help shows it. */
 void commands_print(const struct command *table, size_t n, FILE *to);
-
-#endif

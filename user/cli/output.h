@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Answers of the daemon, and tables, for people. */
-#ifndef NP_CLI_OUTPUT_H
-#define NP_CLI_OUTPUT_H
+#pragma once
 
 #include "api_client/message.h"
 #include "cli/cli.h"
@@ -37,5 +36,3 @@ void json_text_print(const char *text);
 /* api_call() for a subcommand that is that one call: prints the JSON as it came, or hands it to print. */
 int api_show(const struct cli *cli, const char *subject, const char *method, const char *path, json_t *body,
 	     void (*print)(const json_t *answer));
-
-#endif

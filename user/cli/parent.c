@@ -5,7 +5,6 @@
 #include "api_client/api.h"
 #include "api_client/container.h"
 #include "cli/options.h"
-#include "cli/output.h"
 #include "reason.h"
 
 static const char parent_help[] =

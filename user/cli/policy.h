@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the subcommands of `netpawl policy` share. */
-#ifndef NP_CLI_POLICY_H
-#define NP_CLI_POLICY_H
+#pragma once
 
 #include <jansson.h>
 
@@ -36,5 +35,3 @@ int policy_broken(const struct cli *cli, const struct problems *problems);
 json_t *text_json(const char *text);
 /* {"file", "line", "text"}: a rule and where it stands. NULL gives null. */
 json_t *rule_json(const struct policy *policy, const struct rule *rule);
-
-#endif

@@ -2,7 +2,6 @@
 /* netpawl policy show, netpawl policy reload: the policy that the daemon enforces */
 #include <string.h>
 
-#include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/policy.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl policy lists [FILE] */
-#include <errno.h>
 #include <string.h>
 
 #include "cli/options.h"

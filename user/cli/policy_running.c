@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The policy that the daemon enforces, read here once more from the same bytes; and where a session stands. */
-#include <string.h>
 
 #include "api_client/api.h"
-#include "cli/output.h"
 #include "cli/policy.h"
 #include "policy/snapshot.h"
 #include "reason.h"

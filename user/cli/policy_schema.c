@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl policy schema */
 #include "base/buf.h"
-#include "base/cleanup.h"
 #include "cli/options.h"
-#include "cli/output.h"
 #include "cli/policy.h"
 #include "policy/keys.h"
 #include "reason.h"

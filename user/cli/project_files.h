@@ -4,8 +4,7 @@
  * containers. Whoever wrote these files may mean no good: what comes out is a host, a port and a kind, never a word of theirs but
  * keys made plain. Pure.
  */
-#ifndef NP_CLI_PROJECT_FILES_H
-#define NP_CLI_PROJECT_FILES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ struct project {
 
 /* Adds what the file says. 0; -EINVAL when it cannot be read, -ENOMEM. */
 int project_read(const struct project_file *file, const char *text, size_t len, struct project *project);
-
-#endif

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Questions as people see them. */
-#ifndef NP_CLI_QUESTIONS_H
-#define NP_CLI_QUESTIONS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdio.h>
 
 /* All that is known of it, in lines of any length, without anything that a terminal would act upon. */
 void question_write(FILE *to, const json_t *question);
-
-#endif

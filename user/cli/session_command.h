@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What commands about sessions share. */
-#ifndef NP_CLI_SESSION_COMMAND_H
-#define NP_CLI_SESSION_COMMAND_H
+#pragma once
 
 #include <jansson.h>
 #include <stdio.h>
@@ -26,5 +25,3 @@ int session_pages(const struct cli *cli, bool ended, unsigned max, int (*fn)(voi
 /* api_show() about a session. When there is none of that name, one that is nearly called so is named. */
 int session_show(const struct cli *cli, const char *session, const char *method, const char *path, json_t *body,
 		 void (*print)(const json_t *answer));
-
-#endif

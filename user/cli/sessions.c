@@ -2,7 +2,6 @@
 /* netpawl sessions */
 #include <limits.h>
 
-#include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/session_command.h"

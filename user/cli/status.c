@@ -2,7 +2,6 @@
 /* netpawl status */
 #include <string.h>
 
-#include "api_client/api.h"
 #include "cli/features.h"
 #include "cli/options.h"
 #include "cli/output.h"

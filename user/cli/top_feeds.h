@@ -3,8 +3,7 @@
  * Where netpawl top has its lines from: processes of its own that call the API and write what comes into pipes, so that the screen
  * never waits for the daemon. They end with it.
  */
-#ifndef NP_CLI_TOP_FEEDS_H
-#define NP_CLI_TOP_FEEDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -35,5 +34,3 @@ int top_feed_answer(struct top_feed *feed, const char *socket, const char *id, c
 /* Takes what is there, and calls fn for each line. 0; -EPIPE: the feed is over. */
 int top_feed_read(struct top_feed *feed, void (*fn)(void *data, char kind, char *text), void *data);
 void top_feed_end(struct top_feed *feed);
-
-#endif

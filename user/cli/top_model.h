@@ -3,8 +3,7 @@
  * What netpawl top knows: rows of events with repeats in one, counters, sessions and questions. No terminal and no descriptor: lines
  * of JSON come in, top_screen.c asks what to show.
  */
-#ifndef NP_CLI_TOP_MODEL_H
-#define NP_CLI_TOP_MODEL_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -65,5 +64,3 @@ size_t top_question_find(const struct top_model *model, const char *id);
 const char *top_question_id(const struct top_model *model, size_t index); /* "": there is none */
 /* Seconds until a question is over; -1: not known. */
 long long top_left(const json_t *question, unsigned long long now_us);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The screen of netpawl top: draws what the model says. Knows curses, and nothing of sockets. */
-#ifndef NP_CLI_TOP_SCREEN_H
-#define NP_CLI_TOP_SCREEN_H
+#pragma once
 
 #include "cli/top_model.h"
 
@@ -24,5 +23,3 @@ void top_screen_draw(const struct top_screen *screen, const struct top_model *mo
 int top_screen_key(void); /* a key of curses, or ERR: none */
 /* Rows of the view: what may be selected. */
 size_t top_screen_rows(const struct top_screen *screen, const struct top_model *model);
-
-#endif

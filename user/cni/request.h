@@ -7,8 +7,7 @@
  *
  *   "netpawl": { "session": "{namespace}/{pod}", "level": "CONFIDENTIAL", "socket": PATH, "cgroup": "/nerdctl/{id}" }
  */
-#ifndef NP_CNI_REQUEST_H
-#define NP_CNI_REQUEST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -59,5 +58,3 @@ extern const char *const cni_versions[];
 /* 0, to be freed; or -EINVAL with the problem. */
 int cni_request_read(const struct cni_environment *env, const char *data, size_t len, struct cni_request *ret,
 		     struct cni_problem *ret_problem);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The files of the page, which are in the program itself. The build makes the table of user/console/page/. */
-#ifndef NP_CONSOLE_ASSETS_H
-#define NP_CONSOLE_ASSETS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@ const struct asset *asset_find(const char *path);
 
 extern const struct asset assets[];
 extern const size_t n_assets;
-
-#endif

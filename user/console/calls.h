@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which calls of the control API the console passes on: these and no others. Pure. */
-#ifndef NP_CONSOLE_CALLS_H
-#define NP_CONSOLE_CALLS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ int call_find(const struct console_rights *rights, const char *method, const cha
 
 /* Does the answer go on until somebody ends it? */
 bool call_streams(const char *query);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the parts of the console share. */
-#ifndef NP_CONSOLE_CONSOLE_H
-#define NP_CONSOLE_CONSOLE_H
+#pragma once
 
 #include <microhttpd.h>
 #include <stdatomic.h>
@@ -58,5 +57,3 @@ enum MHD_Result visit_on_request(void *console, struct MHD_Connection *connectio
 void visit_on_end(void *console, struct MHD_Connection *connection, void **context,
 		  enum MHD_RequestTerminationCode why);
 size_t visit_on_unescape(void *data, struct MHD_Connection *connection, char *text);
-
-#endif

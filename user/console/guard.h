@@ -4,8 +4,7 @@
  * cannot choose is the name that the browser thinks it talks to (Host) and the page that it talks for (Origin,
  * Sec-Fetch-Site). Pure: headers in, a sentence out.
  */
-#ifndef NP_CONSOLE_GUARD_H
-#define NP_CONSOLE_GUARD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ struct guard_headers {
 
 /* NULL when it may be answered; else why not. */
 const char *guard_refuses(const struct guard *guard, const struct guard_headers *headers);
-
-#endif

@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "api_client/har_entry.h"
-#include "base/cleanup.h"
-#include "vocab/limits.h"
 
 int har_page_make(const struct buf *events, struct buf *out)
 {

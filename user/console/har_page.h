@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NP_CONSOLE_HAR_PAGE_H
-#define NP_CONSOLE_HAR_PAGE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -8,5 +7,3 @@
 
 /* Of NDJSON lines of events, lines {event, entry}; entry only where it is a request. 0, -E2BIG or -ENOMEM. */
 int har_page_make(const struct buf *events, struct buf *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where browsers come in: an address of loopback, or a unix socket for a reverse proxy. */
-#ifndef NP_CONSOLE_LISTENER_H
-#define NP_CONSOLE_LISTENER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ struct listener {
 /* where: "127.0.0.1:PORT", "[::1]:PORT", "localhost:PORT" or "unix:PATH"; port 0 is one that is free. Adds what browsers call it to guard.
  * -EINVAL: it is none of these; -EADDRNOTAVAIL: an address that others reach; else what socket(), bind() say. */
 int listener_open(const char *where, struct listener *ret, struct guard *guard);
-
-#endif

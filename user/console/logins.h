@@ -4,8 +4,7 @@
  * cookie and a key, and a request needs both. Browsers send cookies to every port of a host, so a server at another port of
  * this one sees the cookie; the key is in the page's own storage, which belongs to this port alone.
  */
-#ifndef NP_CONSOLE_LOGINS_H
-#define NP_CONSOLE_LOGINS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ bool logins_know(struct logins *logins, const char *cookie, const char *key);
 
 /* The value of one cookie in a Cookie header, -ENOENT when it is not there, or there twice, or not as long as a secret. */
 int cookie_find(const char *header, const char *name, char ret[static SECRET_SIZE]);
-
-#endif

@@ -5,7 +5,6 @@
 
 #include "api_client/message.h"
 #include "base/arena.h"
-#include "base/cleanup.h"
 #include "policy/case.h"
 #include "policy/outcome.h"
 #include "policy/parse_attempt.h"

@@ -3,8 +3,7 @@
  * A policy that somebody is writing, looked at before anybody is judged by it: its errors and warnings, what .case lines say
  * of it, and what it would have said to the requests of the history. Nothing is stored, and the daemon does not hear of it.
  */
-#ifndef NP_CONSOLE_POLICY_TRY_H
-#define NP_CONSOLE_POLICY_TRY_H
+#pragma once
 
 #include <jansson.h>
 
@@ -15,5 +14,3 @@
  * {ok, hash, rules, errors, warnings; failed: of cases; compared, changes: of events}; NULL: out of memory, or source is none. */
 json_t *policy_try(const json_t *source, const char *name, const char *text, const char *cases,
 		   const struct buf *events);
-
-#endif

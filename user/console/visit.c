@@ -3,7 +3,6 @@
  * Every request goes the same way: is it from our page (guard.h), is it a file of the page, is its sender logged in
  * (logins.h), is it one of the calls that we pass on (calls.h). What comes before the login says nothing of anybody.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

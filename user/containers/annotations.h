@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What whoever starts a container asks of us, in its annotations: ours count and no others. Pure. */
-#ifndef NP_CONTAINERS_ANNOTATIONS_H
-#define NP_CONTAINERS_ANNOTATIONS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -21,5 +20,3 @@ struct annotations {
 /* annotations: an object, null or (NULL) nothing. 0; or -EINVAL with a sentence that says what is wrong, of which every part is
  * ours. */
 int annotations_read(const json_t *annotations, struct annotations *ret, const char **ret_problem);
-
-#endif

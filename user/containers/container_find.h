@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The cgroup v2 of a container, or of a process. */
-#ifndef NP_CONTAINERS_CONTAINER_FIND_H
-#define NP_CONTAINERS_CONTAINER_FIND_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -14,5 +13,3 @@ int container_of_process(pid_t pid, char path[static FS_PATH_SIZE]);
 int container_find(const char *id, char path[static FS_PATH_SIZE]);
 /* Calls fn for each; stops at an answer that is not 0, and returns it. */
 int containers_each(int (*fn)(void *data, const char *path, const struct container *container), void *data);
-
-#endif

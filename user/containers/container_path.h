@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the path of a cgroup tells of a container. Pure: engines name cgroups by the container's id, each in its own way. */
-#ifndef NP_CONTAINERS_CONTAINER_PATH_H
-#define NP_CONTAINERS_CONTAINER_PATH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@ struct container {
 
 /* The innermost container on the way to a cgroup. False: there is none. */
 bool container_of_path(const char *path, struct container *ret);
-
-#endif

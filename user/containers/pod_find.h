@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The cgroup v2 of a pod of Kubernetes, by the pod's uid. */
-#ifndef NP_CONTAINERS_POD_FIND_H
-#define NP_CONTAINERS_POD_FIND_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -12,5 +11,3 @@
 bool pod_name_is(const char *name, const char *uid);
 /* 0; -ENOENT; -ENOTUNIQ: there are several. */
 int pod_find(const char *uid, char path[static FS_PATH_SIZE]);
-
-#endif

@@ -18,7 +18,6 @@
 #include "control/http_status.h"
 #include "policy/accounts.h"
 #include "policy/decide.h"
-#include "vocab/words.h"
 
 #define GROUPS_MAX 65536 /* NGROUPS_MAX of the kernel */
 

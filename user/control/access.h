@@ -7,8 +7,7 @@
  * A platform has sessions, and not the others: each route says where the session of a request is found (enum scope), and here
  * is the one place that compares it.
  */
-#ifndef NP_CONTROL_ACCESS_H
-#define NP_CONTROL_ACCESS_H
+#pragma once
 
 #include "control/routes.h"
 
@@ -34,5 +33,3 @@ int access_check(struct request *rq, const struct route *route, struct failure *
 
 /* May it see this session's, in an answer about many? others: the roles that see every session's there. */
 bool access_sees(const struct request *rq, unsigned others, const char *session);
-
-#endif

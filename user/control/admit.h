@@ -3,8 +3,7 @@
  * Takes connections from the control socket and turns away, before it costs anything, who may not use it. Who is turned
  * away gets an answer all the same, without having asked.
  */
-#ifndef NP_CONTROL_ADMIT_H
-#define NP_CONTROL_ADMIT_H
+#pragma once
 
 #include "control/http_status.h"
 #include "control/peer_credentials.h"
@@ -32,5 +31,3 @@ void admit_tick(struct admit *admit);					       /* about every second */
 
 /* Sends an answer to a request that was not read to its end, or not at all. What does not fit is lost. */
 void admit_answer(int fd, const struct failure *failure);
-
-#endif

@@ -7,7 +7,6 @@
 
 #include "control/http_status.h"
 #include "control/url_text.h"
-#include "reason.h"
 
 int name_read(const char *text, struct session_name *ret, struct failure *ret_failure)
 {

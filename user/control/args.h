@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names and levels that a client wrote, checked before anything is done with them. 0, or -EINVAL and why. */
-#ifndef NP_CONTROL_ARGS_H
-#define NP_CONTROL_ARGS_H
+#pragma once
 
 #include "control/routes.h"
 
@@ -10,5 +9,3 @@ int level_read(const char *text, enum level *ret, struct failure *ret_failure);
 
 /* What the path names: fills rq->session or rq->id. -ENOENT: that is no number. */
 int args_read(struct request *rq, const struct route *route, struct failure *ret_failure);
-
-#endif

@@ -3,8 +3,7 @@
  * The strict reading of a request's body: one JSON object with the fields that the
  * call knows, and nothing else. Pure: bytes in, texts out.
  */
-#ifndef NP_CONTROL_BODY_H
-#define NP_CONTROL_BODY_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -35,5 +34,3 @@ static inline void cleanup_json(json_t **json)
 	json_decref(*json);
 }
 #define _json_ cleanup(cleanup_json)
-
-#endif

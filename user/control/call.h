@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One request from its headers to its answer. */
-#ifndef NP_CONTROL_CALL_H
-#define NP_CONTROL_CALL_H
+#pragma once
 
 #include "control/request.h"
 
@@ -29,5 +28,3 @@ enum exchange_outcome {
 enum MHD_Result exchange_finish(struct exchange *ex, struct MHD_Connection *connection, const char *method,
 				const char *url, const struct server_config *config, struct follow_set *follows,
 				struct output_set *outputs, enum exchange_outcome *ret_outcome);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * States of a client: joined -> (left ->) removed. One that left holds no place; its connection is about to end.
  */
-#ifndef NP_CONTROL_CLIENTS_H
-#define NP_CONTROL_CLIENTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ int clients_place(const struct clients *set, uid_t uid, pid_t pid, struct client
 int clients_join(struct clients *set, uid_t uid, pid_t pid, struct client **ret); /* 0 or -ENOMEM */
 void clients_leave(struct clients *set, struct client *client);
 void clients_remove(struct clients *set, struct client *client); /* and frees it */
-
-#endif

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* /v1/sessions/USER/SESSION/context: what a session is for, for deciders. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/sql.h"
 #include "control/body.h"
-#include "control/json_objects.h"
 #include "control/reply.h"
 #include "vocab/limits.h"
-#include "vocab/words.h"
 
 int context_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "control/json_objects.h"
 #include "control/reply.h"
 #include "policy/credential.h"

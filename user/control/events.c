@@ -2,7 +2,6 @@
 /* /v1/events */
 #include <errno.h>
 
-#include "base/cleanup.h"
 #include "base/sql.h"
 #include "vocab/words.h"
 #include "control/args.h"

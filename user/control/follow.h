@@ -4,8 +4,7 @@
  * neither time nor a timer. New events wake it. It may read as slowly as it likes: what
  * waits for it is bounded by its feed, and never holds up anyone else.
  */
-#ifndef NP_CONTROL_FOLLOW_H
-#define NP_CONTROL_FOLLOW_H
+#pragma once
 
 #include <microhttpd.h>
 
@@ -49,5 +48,3 @@ void follow_tick(struct follow_set *set, uint64_t now_ns);
 
 /* Ends all of them, at the next MHD_run() or MHD_stop_daemon(). */
 void follow_end_all(struct follow_set *set);
-
-#endif

@@ -5,7 +5,6 @@
 #include "base/cleanup.h"
 #include "control/body.h"
 #include "control/http_status.h"
-#include "control/args.h"
 #include "control/json_objects.h"
 #include "control/reply.h"
 

@@ -4,8 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "reason.h"
-
 int failure_put(struct failure *ret_failure, int error, unsigned reason, const char *fmt, ...)
 {
 	va_list ap;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What went wrong, on its way to the client. Pure. */
-#ifndef NP_CONTROL_HTTP_STATUS_H
-#define NP_CONTROL_HTTP_STATUS_H
+#pragma once
 
 #include "session/service.h"
 
@@ -10,5 +9,3 @@ int failure_put(struct failure *ret_failure, int error, unsigned reason, const c
 	__attribute__((format(printf, 4, 5)));
 
 unsigned failure_status(unsigned reason); /* the HTTP status of an ERROR reason */
-
-#endif

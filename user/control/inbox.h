@@ -4,8 +4,7 @@
  * waits is a question as well, whose answers are once (approve) and deny (reject); its id is "run-3", since runs count on
  * their own.
  */
-#ifndef NP_CONTROL_INBOX_H
-#define NP_CONTROL_INBOX_H
+#pragma once
 
 #include <jansson.h>
 
@@ -64,5 +63,3 @@ int inbox_follow(struct request *rq, const struct inbox_query *query, struct ans
 json_t *question_shown(const struct request *rq, const struct question_row *row);
 /* runs.c: values of variables are for who may start runs like it, or approve it; a reader sees their names. */
 json_t *run_shown(const struct request *rq, const struct run_row *row);
-
-#endif

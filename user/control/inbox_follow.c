@@ -9,7 +9,6 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "base/sql.h"
 #include "control/body.h"
 #include "control/inbox.h"
 #include "control/reply.h"

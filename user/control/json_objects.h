@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sessions and sandboxes as the API shows them. NULL when memory ran out. */
-#ifndef NP_CONTROL_JSON_OBJECTS_H
-#define NP_CONTROL_JSON_OBJECTS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -31,5 +30,3 @@ int array_add(json_t *array, json_t *item);
 
 /* forwards.c */
 json_t *forwards_array(struct service *service, const char *session); /* NULL: out of memory */
-
-#endif

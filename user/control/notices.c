@@ -6,7 +6,6 @@
 #include "base/cleanup.h"
 #include "base/sql.h"
 #include "control/body.h"
-#include "control/args.h"
 #include "control/json_objects.h"
 #include "control/reply.h"
 #include "control/url_text.h"

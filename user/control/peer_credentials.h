@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Who is at the other end of a unix socket: the kernel's word (SO_PEERCRED), not the client's. */
-#ifndef NP_CONTROL_PEER_CREDENTIALS_H
-#define NP_CONTROL_PEER_CREDENTIALS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ int peer_read(int fd, struct peer *ret); /* 0 or -errno */
 
 /* True when the peer may use the API: it was shown to be outside of every sandbox. */
 bool peer_is_outside(const struct peer *peer, const struct server_config *config);
-
-#endif

@@ -5,7 +5,6 @@
 
 #include "base/cleanup.h"
 #include "base/sql.h"
-#include "control/access.h"
 #include "control/args.h"
 #include "control/body.h"
 #include "control/inbox.h"

@@ -3,8 +3,7 @@
  * What was refused of a session, in words: the one place that makes them, for the API, the CLI and an agent's context.
  * Events in (their JSON lines), facts and text out. No clock, no I/O.
  */
-#ifndef NP_CONTROL_REFUSALS_H
-#define NP_CONTROL_REFUSALS_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ void refusals_text(const struct refusals *refusals, enum np_mode mode, struct bu
 
 /* "2026-01-01T00:00:00Z" of a time with its fractions; for people. */
 void time_shorten(const char *time, char text[static 32]);
-
-#endif

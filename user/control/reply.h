@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Answers, and how they go out by HTTP. */
-#ifndef NP_CONTROL_REPLY_H
-#define NP_CONTROL_REPLY_H
+#pragma once
 
 #include <jansson.h>
 
@@ -28,5 +27,3 @@ int follow_answer(struct request *rq, const struct follow_options *options, stru
 
 /* Sends the answer and empties it. */
 enum MHD_Result answer_send(struct answer *answer, struct MHD_Connection *connection);
-
-#endif

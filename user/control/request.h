@@ -3,8 +3,7 @@
  * What a handler gets and what it gives. Handlers see neither sockets nor headers:
  * a complete request comes in, one answer or one failure goes out.
  */
-#ifndef NP_CONTROL_REQUEST_H
-#define NP_CONTROL_REQUEST_H
+#pragma once
 
 #include <microhttpd.h>
 #include <stdbool.h>
@@ -67,5 +66,3 @@ request_fn policy_get, policy_source_get, policy_reload, policy_file_save;
 
 /* Is the peer who may start (or end) this run? A run that the daemon launches is its launcher's. */
 int run_launcher_check(const struct request *rq, uint64_t id, bool starts, struct failure *ret_failure);
-
-#endif

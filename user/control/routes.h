@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Every call of the API, in one table. */
-#ifndef NP_CONTROL_ROUTES_H
-#define NP_CONTROL_ROUTES_H
+#pragma once
 
 #include "control/request.h"
 
@@ -40,5 +39,3 @@ int route_find(const char *method, char *path, struct route_match *ret);
 bool route_takes_body(const struct route *route);
 /* The largest one, for those who may call it. */
 size_t route_body_max(const struct route *route);
-
-#endif

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "control/args.h"
 #include "control/body.h"
 #include "control/json_objects.h"
 #include "control/reply.h"

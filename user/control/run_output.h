@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Output of a run, as it comes. A stream with nothing to send is suspended until output_wake(). */
-#ifndef NP_CONTROL_RUN_OUTPUT_H
-#define NP_CONTROL_RUN_OUTPUT_H
+#pragma once
 
 #include <microhttpd.h>
 
@@ -24,5 +23,3 @@ int output_open(struct output_set *set, struct MHD_Connection *connection, uint6
 void output_wake(struct output_set *set);
 /* Ends all of them, at the next MHD_run() or MHD_stop_daemon(). */
 void output_end_all(struct output_set *set);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The control API: HTTP/1.1 with JSON on a unix socket (libmicrohttpd), run by the daemon's loop. */
-#ifndef NP_CONTROL_SERVER_H
-#define NP_CONTROL_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -150,5 +149,3 @@ void server_policy(struct server *server);
 void server_changed(struct server *server);
 /* There is more output of some run. */
 void server_output(struct server *server);
-
-#endif

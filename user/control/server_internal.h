@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What server.c and newcomers.c share. */
-#ifndef NP_CONTROL_SERVER_INTERNAL_H
-#define NP_CONTROL_SERVER_INTERNAL_H
+#pragma once
 
 #include "control/access.h"
 #include "control/admit.h"
@@ -37,5 +36,3 @@ void server_run(struct server *server); /* what MHD has to do now, for a while a
 /* newcomers.c */
 void server_accepts(struct server *server, bool accepts); /* whether the loop watches the listening socket */
 void on_newcomers(void *data, uint32_t events);
-
-#endif

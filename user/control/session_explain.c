@@ -2,7 +2,6 @@
 /* /v1/sessions/USER/SESSION/explain: what a request of the session would meet now, of rules, people and deciders. */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "addr.h"
 #include "base/arena.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Text in paths and query parameters. Pure. */
-#ifndef NP_CONTROL_URL_TEXT_H
-#define NP_CONTROL_URL_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@ int url_number(const char *text, uint64_t max, uint64_t *ret);
 
 /* "1" or "0"; NULL is false. -EINVAL. */
 int url_flag(const char *text, bool *ret);
-
-#endif

@@ -5,11 +5,9 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/cleanup.h"
 #include "base/sql.h"
 #include "vocab/words.h"
 #include "control/body.h"
-#include "control/args.h"
 #include "control/refusals.h"
 #include "control/reply.h"
 #include "control/url_text.h"

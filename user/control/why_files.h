@@ -3,8 +3,7 @@
  * What `netpawl why` says, as a file for the sandboxes of each session, which may not call the API: whose is out of date is noted
  * when something was refused or changed, and written anew one after the other, so that no flood of refusals is a flood of work.
  */
-#ifndef NP_CONTROL_WHY_FILES_H
-#define NP_CONTROL_WHY_FILES_H
+#pragma once
 
 #include "control/server.h"
 
@@ -19,5 +18,3 @@ void why_files_tick(struct why_files *files, const struct server_config *config)
 
 /* why.c: writes the file of a session that has sandboxes. */
 void why_publish(const struct server_config *config, const char *session);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What people were asked for a session of late, for who wants to know whether to try again. */
-#ifndef NP_CONTROL_WHY_QUESTIONS_H
-#define NP_CONTROL_WHY_QUESTIONS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -10,5 +9,3 @@
 
 /* The newest of them, as sentences behind text and as an array. 0 or -errno. */
 int why_questions(struct service *service, const char *session, struct buf *text, json_t **ret);
-
-#endif

@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "daemon/daemon.h"
 #include "daemon/cleanup.h"
-#include "daemon/translate.h"
 #include "vocab/limits.h"
 
 /* --verbose: what changed, as its event has it. */

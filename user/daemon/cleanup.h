@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What sandboxes leave behind when those who would clean up are killed. */
-#ifndef NP_DAEMON_CLEANUP_H
-#define NP_DAEMON_CLEANUP_H
+#pragma once
 
 /* Removes the cgroup v1 groups of limits (netpawl.SLICE.SANDBOX) whose sandbox is not below the slice any more. slice is
  * its directory in the cgroup v2 mount. Nothing that has another name, or in which a process is, is touched. Returns how
@@ -10,5 +9,3 @@ unsigned orphans_groups(const char *slice);
 
 /* Empties a directory of kept sandboxes, whose sandboxes are gone. */
 void orphans_kept(const char *dir);
-
-#endif

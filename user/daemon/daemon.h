@@ -2,8 +2,7 @@
 /* The parts of the running daemon, and what happens to it. Files: main.c (tasks, the end), daemon_start.c, daemon_processes.c (the start),
  * daemon_describe.c, daemon_metrics.c (what it says of itself), callbacks.c (what the parts call each other for), reports.c (what sandboxes
  * did), parts.c (what must be there), policy_reload.c (the policy in force). */
-#ifndef NP_DAEMON_DAEMON_H
-#define NP_DAEMON_DAEMON_H
+#pragma once
 
 #include "control/server.h"
 #include "daemon/launches.h"
@@ -148,5 +147,3 @@ void on_suppressed(void *data, const struct ledger_entry *of, uint64_t count);
 uint64_t last_seq(void *data);
 void sandbox_counts_read(void *data, uint64_t cgroup_id, struct sandbox_counts *ret);
 void records_second(struct daemon *d);
-
-#endif

@@ -3,8 +3,7 @@
  * Runs that the API started. Each of them is one process of netpawl-run (user/launcher/), whose output is read
  * here and kept, within bounds, for whoever asks. It asks the daemon for its sandbox like everybody else.
  */
-#ifndef NP_DAEMON_LAUNCHES_H
-#define NP_DAEMON_LAUNCHES_H
+#pragma once
 
 #include "control/server.h"
 
@@ -24,5 +23,3 @@ void launches_free(struct launches *launches); /* what runs goes on, and the nex
 
 /* What control/ calls, see there. stop: kills the launcher, and nothing else; leave: likewise, if it is attached. */
 struct launcher launches_launcher(struct launches *launches);
-
-#endif

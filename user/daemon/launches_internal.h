@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A launched run, as launches.c starts it and launch_streams.c carries its bytes. */
-#ifndef NP_DAEMON_LAUNCHES_INTERNAL_H
-#define NP_DAEMON_LAUNCHES_INTERNAL_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/queue.h>
@@ -73,5 +72,3 @@ void launch_keep_line(struct launch *launch, const char *data, size_t len);
 void launch_forget(struct launch *launch);
 void launch_leave_kept(struct launch *launch); /* for the next daemon */
 int launches_recover(struct launches *l);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The policy that holds now, and the way from a file to there. */
-#ifndef NP_DAEMON_POLICY_RELOAD_H
-#define NP_DAEMON_POLICY_RELOAD_H
+#pragma once
 
 #include "control/server.h"
 #include "events/event.h"
@@ -52,5 +51,3 @@ int loaded_policy_reload(struct loaded_policy *loaded, struct kernel *kernel, st
 /* The rule that a decision of the gate names, and its policy; NULL: none, or one of a policy that is gone. */
 const struct rule *loaded_policy_rule(const struct loaded_policy *loaded, const struct np_event *event,
 				      const struct policy **ret_policy);
-
-#endif

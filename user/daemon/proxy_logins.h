@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The files that credentials: of upstream proxies name. Only the daemon reads them, when it loads the policy. */
-#ifndef NP_DAEMON_PROXY_LOGINS_H
-#define NP_DAEMON_PROXY_LOGINS_H
+#pragma once
 
 #include "control/server.h"
 #include "link/link.h"
@@ -10,5 +9,3 @@
 /* Fails with a text that names the place in the policy and the file, and nothing of what is in it. */
 int proxy_logins_load(const struct policy *policy, struct link_proxy_logins *ret, struct failure *ret_failure);
 void proxy_logins_wipe(struct link_proxy_logins *logins);
-
-#endif

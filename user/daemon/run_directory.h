@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The daemon as a process among others. */
-#ifndef NP_DAEMON_RUN_DIRECTORY_H
-#define NP_DAEMON_RUN_DIRECTORY_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -15,5 +14,3 @@ unsigned cpus_count(void); /* that we may use; at most NP_WORKERS_MAX */
 
 /* Tells a service manager that asked for it (sd_notify's protocol: one datagram). */
 void systemd_notify(const char *state);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawld's command line. */
-#ifndef NP_DAEMON_SETTINGS_H
-#define NP_DAEMON_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -28,5 +27,3 @@ struct options {
 
 /* 0 to go on; otherwise the exit code plus one, everything having been said. */
 int options_parse(int argc, char **argv, struct options *ret);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* From one part's form of a thing to another part's. No decisions. */
-#ifndef NP_DAEMON_TRANSLATE_H
-#define NP_DAEMON_TRANSLATE_H
+#pragma once
 
 #include "daemon/policy_reload.h"
 #include "events/event.h"
@@ -29,5 +28,3 @@ bool translate_request(const struct link_request *reported, const char *const ta
 /* sandbox may be NULL, and so may policies. now_ns and wall_us are the two clocks at this moment. */
 void translate_event(const struct np_event *raw, const struct sandbox_info *sandbox,
 		     const struct loaded_policy *policies, uint64_t now_ns, uint64_t wall_us, struct translated *ret);
-
-#endif

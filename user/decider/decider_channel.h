@@ -3,10 +3,7 @@
  * One channel between the daemon and a decider, from its first byte to its last: whatever is wrong with it ends the process, and
  * the daemon makes another.
  */
-#ifndef NP_DECIDER_DECIDER_CHANNEL_H
-#define NP_DECIDER_DECIDER_CHANNEL_H
+#pragma once
 
 /* Returns when the channel is over, with why, for the log. The descriptors are those of link/decide_message.h. */
 const char *channel_serve(const char *name);
-
-#endif

@@ -8,7 +8,6 @@
 #include "base/chars.h"
 #include "base/cleanup.h"
 #include "vocab/level.h"
-#include "vocab/words.h"
 
 static int frame_fail(const char **ret_problem, const char *problem)
 {

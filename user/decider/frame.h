@@ -8,8 +8,7 @@
  *   {"type":"answer","id":7,"answer":"need_body","max":1024}
  *   {"type":"answer","id":7,"answer":"deny","reason":"...","remember":"host","ttl":300}
  */
-#ifndef NP_DECIDER_FRAME_H
-#define NP_DECIDER_FRAME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ struct unanswered {
 int unanswered_add(struct unanswered *unanswered, uint64_t id);	  /* 0; -E2BIG; -EPROTO: the number has not risen */
 bool unanswered_take(struct unanswered *unanswered, uint64_t id); /* false: it was never asked, or is answered */
 bool unanswered_need_body(struct unanswered *unanswered, uint64_t id); /* likewise, or it has had that already */
-
-#endif

@@ -3,9 +3,7 @@
  * netpawl-decide: stands between netpawld and one decider, so that what a decider sends is read by a process that has nothing: no
  * user of note, no capability, no file, no socket but the two that it was started with. It lives as long as the channel.
  */
-#include <errno.h>
 #include <jansson.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +11,6 @@
 #include <sys/socket.h>
 
 #include "base/call_filter.h"
-#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/privileges.h"
 #include "decider/decider_channel.h"

@@ -5,8 +5,7 @@
  *
  * Who owns sandboxes, connections and the link to who gives out indexes answers for them by struct dns_server_config.
  */
-#ifndef NP_DNS_DNS_SERVER_H
-#define NP_DNS_DNS_SERVER_H
+#pragma once
 
 #include <sys/queue.h>
 #include <sys/types.h>
@@ -89,5 +88,3 @@ void dns_server_each(const struct dns_server *server,
 		     void *ctx);
 /* Records that no query waits for any more are not asked for again on the wire. */
 void dns_server_cancel_unwanted(struct dns_server *server);
-
-#endif

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "policy/decide.h"
 #include "policy/name_reachable.h"
 #include "synth.h"

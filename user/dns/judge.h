@@ -6,8 +6,7 @@
  * is judged by the name, and only then is the name resolved. The one exception are records (MX, ...) of a whole name that a
  * rule names with their type. Pure.
  */
-#ifndef NP_DNS_JUDGE_H
-#define NP_DNS_JUDGE_H
+#pragma once
 
 #include "dns/synthetic_names.h"
 #include "policy/policy.h"
@@ -43,5 +42,3 @@ void dns_judged_records(struct dns_judged *judged, int error, const char *words,
 void dns_judged_unnamed(struct dns_judged *judged);
 /* The answer when it can get none: TOO_MANY_NAMES of its session, or TOO_MANY_QUERIES that wait. */
 void dns_judged_full(struct dns_judged *judged, enum np_reason reason);
-
-#endif

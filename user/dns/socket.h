@@ -3,8 +3,7 @@
  * Where DNS queries of sandboxes come in and answers go out: UDP sockets that all
  * workers share. Knows whose query it is, and nothing of DNS.
  */
-#ifndef NP_DNS_SOCKET_H
-#define NP_DNS_SOCKET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ void dns_socket_unlisten(struct dns_socket *port, uint64_t netns);
 /* 0; -ESTALE when the port that the query came from is no longer the sandbox's that asked, -errno when the answer did not
  * go: it is lost, as datagrams are. */
 int dns_socket_reply(struct dns_socket *port, const struct dns_client *client, const void *data, size_t len);
-
-#endif

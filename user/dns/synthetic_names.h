@@ -10,8 +10,7 @@
  * NP_NAME_REST_MS (NP_REFUSED_REST_MS), for sockets and caches remember addresses. Whoever gives an index out stores it first: one that is
  * forgotten in a restart would be new again.
  */
-#ifndef NP_DNS_SYNTHETIC_NAMES_H
-#define NP_DNS_SYNTHETIC_NAMES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ void names_touch(struct names *names, uint32_t index, uint64_t now_ms);
 int names_restore(struct names *names, uint32_t index, const char *name, uint64_t now_ms);
 
 size_t names_count(const struct names *names, enum names_kind kind);
-
-#endif

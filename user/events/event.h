@@ -3,8 +3,7 @@
  * One thing that happened: the only record there is, in one JSON form. The gate's
  * refusals and the daemon's own doings are the same kind of event.
  */
-#ifndef NP_EVENTS_EVENT_H
-#define NP_EVENTS_EVENT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -76,5 +75,3 @@ const char *event_kind(unsigned reason);
  * json_quote(), cut at NP_EVENT_STRING_MAX bytes.
  */
 void event_to_json(const struct event *event, struct buf *out);
-
-#endif

@@ -10,8 +10,7 @@
  * Files in the directory: events.ndjson, events.1.ndjson ... (older), changes.ndjson ..., events.db. What is kept, and what
  * goes first, is in events/retention.h.
  */
-#ifndef NP_EVENTS_EVENT_LOG_H
-#define NP_EVENTS_EVENT_LOG_H
+#pragma once
 
 #include <stddef.h>
 
@@ -71,5 +70,3 @@ int event_feed_new(struct event_log *log, const char *session, void (*wake)(void
  * skips whole events, and then has one line {"kind":"change","reason":"lost","suppressed":N,...}. */
 size_t event_feed_read(struct event_feed *feed, char *data, size_t max);
 void event_feed_free(struct event_feed *feed); /* NULL is fine */
-
-#endif

@@ -4,8 +4,7 @@
  * reported exactly once: with the next event of the same sandbox, or, when none
  * comes, by a sweep about a second later.
  */
-#ifndef NP_EVENTS_FLOOD_H
-#define NP_EVENTS_FLOOD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ uint32_t flood_note(struct flood *flood, uint64_t cgroup_id, uint64_t total);
  * where it grew. Sandboxes that have been quiet for some sweeps are forgotten, with their last total reported. */
 void flood_sweep(struct flood *flood, int (*current)(void *data, uint64_t cgroup_id, uint64_t *ret_total),
 		 void (*report)(void *data, uint64_t cgroup_id, uint32_t suppressed), void *data);
-
-#endif

@@ -7,8 +7,7 @@
  * a new one is made; one that an older version made is brought up to date; one that cannot be opened now is tried again
  * at the next flush.
  */
-#ifndef NP_EVENTS_HISTORY_H
-#define NP_EVENTS_HISTORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ int history_before(struct history *history, uint64_t wall_us, uint64_t *ret_seq)
 int history_dropped(struct history *history, const char *session, struct keep_dropped *ret);
 
 void history_stats(const struct history *history, struct history_stats *ret);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Between the history's files: history.c (rows that wait, queries), history_open.c (the file, its schema, older versions)
  * and history_retention.c (bounds). */
-#ifndef NP_EVENTS_HISTORY_INTERNAL_H
-#define NP_EVENTS_HISTORY_INTERNAL_H
+#pragma once
 
 #include <errno.h>
 
@@ -64,5 +63,3 @@ int keep_enter(struct history *history, const struct pending *rows, unsigned n, 
  * the rows were entered. A transaction that fails leaves bytes wrong: call keep_totals() then. */
 int keep_bounds(struct history *history);
 int keep_totals(struct history *history);
-
-#endif

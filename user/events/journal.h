@@ -10,8 +10,7 @@
  * Every line is whole, with one exception: a line that a crash tore keeps what was written of it, and the next
  * event starts on a line of its own. Readers skip a line that does not parse.
  */
-#ifndef NP_EVENTS_JOURNAL_H
-#define NP_EVENTS_JOURNAL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ uint64_t journal_last_seq(int dirfd, const char *name);
 /* The last bytes of one of its files, at most max: a new string, whose first line may be the end of one; NULL: there are
  * none. index 0 is the newest file. */
 char *journal_tail(int dirfd, const char *name, unsigned index, size_t max);
-
-#endif

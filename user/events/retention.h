@@ -10,8 +10,7 @@
  *
  * What goes is counted, by session and class: a gap in the history is never silent.
  */
-#ifndef NP_EVENTS_RETENTION_H
-#define NP_EVENTS_RETENTION_H
+#pragma once
 
 #include <stdint.h>
 
@@ -46,5 +45,3 @@ struct keep_dropped {
 	/* Of each class: when the oldest and the newest of them happened, and the newest one's seq. */
 	uint64_t since_us[KEEP_CLASSES], until_us[KEEP_CLASSES], until_seq[KEEP_CLASSES];
 };
-
-#endif

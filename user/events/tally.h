@@ -3,8 +3,7 @@
  * What events add up to, for monitoring: counters since the daemon's start, which go up only. No word that a sandbox can choose is
  * among the labels, so there are no more series than reasons, levels and states.
  */
-#ifndef NP_EVENTS_TALLY_H
-#define NP_EVENTS_TALLY_H
+#pragma once
 
 #include "base/exposition.h"
 #include "events/event.h"
@@ -27,5 +26,3 @@ struct tally {
 /* An event that was written. */
 void tally_note(struct tally *tally, const struct event *event);
 void tally_describe(const struct tally *tally, struct buf *out);
-
-#endif

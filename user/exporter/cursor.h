@@ -4,8 +4,7 @@
  * are written in turns, each with a checksum. After a crash in the middle of a write the other one counts: events are sent
  * twice then, and none is left out.
  */
-#ifndef NP_EXPORTER_CURSOR_H
-#define NP_EXPORTER_CURSOR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@ struct cursor {
 /* 0; -ENOENT when nothing was written yet; -EPROTO when both slots are damaged; -errno. */
 int cursor_open(struct cursor *cursor, int fd);
 int cursor_put(struct cursor *cursor, uint64_t seq); /* on the disk when it returns 0 */
-
-#endif

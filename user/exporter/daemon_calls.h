@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls of netpawld by whom it has started, over the link. */
-#ifndef NP_EXPORTER_DAEMON_CALLS_H
-#define NP_EXPORTER_DAEMON_CALLS_H
+#pragma once
 
 #include "api_client/api_http.h"
 #include "link/export_message.h"
@@ -14,5 +13,3 @@ void daemon_report(const struct export_state *state);
 
 /* Waits so long, or until the daemon is gone: false then. */
 bool daemon_wait(int ms);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The members of an event as receivers get them. */
-#ifndef NP_EXPORTER_EVENT_MEMBER_H
-#define NP_EXPORTER_EVENT_MEMBER_H
+#pragma once
 
 #include <jansson.h>
 #include <string.h>
@@ -27,5 +26,3 @@ static inline size_t member_text_length(const json_t *value)
 		;
 	return len;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Events as entries of systemd's journal, in its native protocol: a datagram of fields. */
-#ifndef NP_EXPORTER_JOURNALD_H
-#define NP_EXPORTER_JOURNALD_H
+#pragma once
 
 #include "base/buf.h"
 #include "exporter/pump.h"
@@ -13,5 +12,3 @@ int journald_connect(const char *path);
 void journald_put(json_t *event, struct buf *out);
 
 struct receiver journald_receiver(int *fd);
-
-#endif

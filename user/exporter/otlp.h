@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Events as OpenTelemetry's logs: ExportLogsServiceRequest in its JSON form. Pure. */
-#ifndef NP_EXPORTER_OTLP_H
-#define NP_EXPORTER_OTLP_H
+#pragma once
 
 #include <jansson.h>
 
@@ -9,5 +8,3 @@
 
 /* host: the name of this one. Ask buf_error(). */
 void otlp_put(json_t *const *events, size_t n, const char *host, struct buf *out);
-
-#endif

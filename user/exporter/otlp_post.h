@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The receiver of OTLP logs, by HTTP. */
-#ifndef NP_EXPORTER_OTLP_POST_H
-#define NP_EXPORTER_OTLP_POST_H
+#pragma once
 
 #include "base/sockaddr.h"
 #include "exporter/pump.h"
@@ -14,5 +13,3 @@ struct otlp_target {
 };
 
 struct receiver otlp_receiver(struct otlp_target *target);
-
-#endif

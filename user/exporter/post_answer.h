@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The answer to a POST, of a receiver that may be anybody: HTTP/1.0 or 1.1 with "Connection: close" asked for. Pure. */
-#ifndef NP_EXPORTER_POST_ANSWER_H
-#define NP_EXPORTER_POST_ANSWER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,5 +13,3 @@ struct post_answer {
 /* Of the bytes so far. 1: the head is there, and *ret; 0: more must come; -EPROTO: that is no answer. What follows the head is
  * nobody's concern: the status says whether the events were taken. */
 int post_answer_read(const char *data, size_t len, struct post_answer *ret);
-
-#endif

@@ -4,8 +4,7 @@
  * already: what the receiver does not take stays there, over restarts of whoever, until it is too old to be kept. Here is one
  * batch at a time, and none while the receiver is waited for.
  */
-#ifndef NP_EXPORTER_PUMP_H
-#define NP_EXPORTER_PUMP_H
+#pragma once
 
 #include <jansson.h>
 
@@ -39,5 +38,3 @@ struct page {
 /* after: the seq that was asked behind. known: until_seq of the last "not_kept" that was passed on. */
 int page_read(const char *text, size_t len, uint64_t after, uint64_t *known, struct page *ret);
 void page_free(struct page *page);
-
-#endif

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* GET /metrics on a loopback port, for Prometheus and its like. */
-#ifndef NP_EXPORTER_SCRAPE_H
-#define NP_EXPORTER_SCRAPE_H
+#pragma once
 
 /* Until the daemon is gone. 0 or -errno. The socket is its own. */
 int scrape_serve(int listener);
-
-#endif

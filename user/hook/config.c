@@ -2,7 +2,6 @@
 #include "hook/config.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -3,8 +3,7 @@
  * The configuration of a container (runtime-spec, config.json), as Podman gives it to hooks of its stage precreate on standard input, to take
  * it back from their output. Pure: bytes in, bytes out. What is not ours stays as it was written, to the byte.
  */
-#ifndef NP_HOOK_CONFIG_H
-#define NP_HOOK_CONFIG_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -18,5 +17,3 @@ int oci_config_read(const char *data, size_t len, struct annotations *ret, const
  * place, or a variable of that name, it keeps its own: whoever started the container has said so. 0, -EINVAL as above, -ENOMEM. */
 int oci_config_add(const char *data, size_t len, const json_t *mounts, const json_t *variables, struct buf *out,
 		   const char **ret_problem);
-
-#endif

@@ -3,8 +3,7 @@
  * What an OCI runtime tells its hooks about a container, as JSON on standard input: its state (runtime-spec, "State"). Pure: bytes in,
  * facts out.
  */
-#ifndef NP_HOOK_STATE_H
-#define NP_HOOK_STATE_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -20,5 +19,3 @@ struct oci_state {
 
 /* 0; or -EINVAL with a sentence that says what is wrong, of which every part is ours. */
 int oci_state_read(const char *data, size_t len, struct oci_state *ret, const char **ret_problem);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The first bytes of a TLS client, read and not answered: for whom is it meant? Pure. */
-#ifndef NP_HTTP_CLIENT_HELLO_H
-#define NP_HTTP_CLIENT_HELLO_H
+#pragma once
 
 #include <stddef.h>
 
@@ -21,5 +20,3 @@ struct hello {
 /* 0; -EAGAIN: more bytes are needed, *ret_need in all at the least; -EPROTO: it is no ClientHello, or one that can be read in two ways (a server_name
  * that is no host or is there twice, extensions twice, lengths that do not add up); -E2BIG. */
 int hello_parse(const unsigned char *data, size_t len, struct hello *ret, size_t *ret_need);
-
-#endif

@@ -3,8 +3,7 @@
  * CONNECT to a proxy: the request for a tunnel, and what its answer says. Bytes in, a status out; no fd, no clock. Not a
  * byte behind the answer is taken: it is the tunnel's.
  */
-#ifndef NP_HTTP_CONNECT_H
-#define NP_HTTP_CONNECT_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -27,5 +26,3 @@ ssize_t connect_read(struct connect *connect, const char *data, size_t len);
 unsigned connect_status(const struct connect *connect);
 bool connect_is_open(const struct connect *connect);	    /* the status is 2xx */
 const char *connect_problem(const struct connect *connect); /* "it does not begin with a status line" */
-
-#endif

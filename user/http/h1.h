@@ -4,8 +4,7 @@
  * back. No fd, no clock. llhttp in strict mode reads; what it lets pass and two
  * servers could read in two ways is refused here.
  */
-#ifndef NP_HTTP_H1_H
-#define NP_HTTP_H1_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -59,5 +58,3 @@ int h1_write_head(struct h1 *h1, const struct head *head, bool last, struct buf 
 int h1_write_body(struct h1 *h1, const char *data, size_t len, struct buf *out); /* -EMSGSIZE: longer than announced */
 int h1_write_end(struct h1 *h1, const struct fields *trailers,
 		 struct buf *out); /* -EMSGSIZE: shorter; trailers may be NULL */
-
-#endif

@@ -5,8 +5,7 @@
  * h1_write.c. The reader does not look at a head before all of it is
  * there: then it is one piece, and how it was cut on the way makes no difference.
  */
-#ifndef NP_HTTP_H1_INTERNAL_H
-#define NP_HTTP_H1_INTERNAL_H
+#pragma once
 
 #include <errno.h>
 
@@ -144,5 +143,3 @@ ssize_t h1_chunks_read(struct h1 *h1, const char *data, size_t len);
 int h1_trailers_parse(struct h1 *h1, const char *lines, size_t len);
 /* One of them. Those that belong in front of the body are refused in a request, and dropped from a response. */
 int h1_trailer(struct h1 *h1, const char *name, size_t name_len, const char *value, size_t value_len);
-
-#endif

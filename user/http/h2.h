@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* HTTP/2 by nghttp2, one connection, either end of it. Bytes in, heads and bodies out, and back. No fd, no clock. */
-#ifndef NP_HTTP_H2_H
-#define NP_HTTP_H2_H
+#pragma once
 
 #include "base/buf.h"
 #include "http/head.h"
@@ -76,5 +75,3 @@ void h2_consume(struct h2_stream *stream, size_t n);
 /* It keeps n of them for long: the stream waits with them, but no other stream of the connection has less room for it. */
 void h2_shelve(struct h2_stream *stream, size_t n);
 void h2_reset(struct h2_stream *stream, uint32_t error); /* closed() follows, later, and nothing before it */
-
-#endif

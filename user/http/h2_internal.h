@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by h2.c (the connection), h2_session.c (what nghttp2 says), h2_head.c (heads that come) and h2_send.c. */
-#ifndef NP_HTTP_H2_INTERNAL_H
-#define NP_HTTP_H2_INTERNAL_H
+#pragma once
 
 #include <nghttp2/nghttp2.h>
 
@@ -105,5 +104,3 @@ int h2_head_finish(struct h2 *h2, const struct h2_stream *stream, bool end);
 /* Of nghttp2's callbacks the one for bodies that go. */
 int h2_on_body_send(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *header, size_t len,
 		    nghttp2_data_source *source, void *ctx);
-
-#endif

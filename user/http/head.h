@@ -3,8 +3,7 @@
  * The head of a request or a response, in a form that HTTP/1.1 and HTTP/2 share.
  * Both legs of an exchange speak it, so that either may be either.
  */
-#ifndef NP_HTTP_HEAD_H
-#define NP_HTTP_HEAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -89,5 +88,3 @@ bool field_is_for_heads(const char *name, size_t len);
 /* A method that a policy can speak of. Methods are in capital letters; some servers take "post" for POST. */
 bool method_is_valid(const char *text, size_t len);
 bool field_value_is_valid(const char *text, size_t len); /* no control byte but tab, no leading or trailing space */
-
-#endif

@@ -3,8 +3,7 @@
  * Websockets (RFC 6455). Files: websocket.c (the frames of one direction), websocket_handshake.c (the request and the
  * response that lead there). Bytes in, facts out: no fd, no clock, and no message is kept.
  */
-#ifndef NP_HTTP_WEBSOCKET_H
-#define NP_HTTP_WEBSOCKET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -77,5 +76,3 @@ void websocket_write(struct buf *out, enum websocket_opcode opcode, bool fin, co
 		     const char *data, size_t len);
 /* Payload as it was before it was masked; at as payload() has it. out may be data. */
 void websocket_unmask(const struct websocket_frame *frame, uint64_t at, const char *data, size_t len, char *out);
-
-#endif

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Capabilities: none is left. */
-#ifndef NP_INIT_CAPS_H
-#define NP_INIT_CAPS_H
+#pragma once
 
 /* Empties the bounding set, so that no exec gives a capability back, not to root either. Needs CAP_SETPCAP. */
 int caps_drop_bounding(void);
 /* Empties the permitted, effective, inheritable and ambient sets. */
 int caps_drop(void);
-
-#endif

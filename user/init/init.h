@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Inside netpawl-init. main.c: up to the confined process 1, and one command; serve.c: many of them. */
-#ifndef NP_INIT_INIT_H
-#define NP_INIT_INIT_H
+#pragma once
 
 #include "launch/orders.h"
 
@@ -17,5 +16,3 @@ void status_note(int status, struct init_report *report);
 
 /* As process 1, confined, with SIGCHLD in `children` (signalfd) and the socket at ORDERS_CONTROL. */
 _Noreturn void serve(int children);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "inspect/ask.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/chars.h"

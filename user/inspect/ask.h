@@ -3,8 +3,7 @@
  * What a rule asks a person or a decider about: an exchange, or a tunnel before its dial. It is held, the daemon is asked, and its answer
  * becomes part of the verdict (judge.h) for this one exchange or tunnel: at the rung and for the rule that it was given at.
  */
-#ifndef NP_INSPECT_ASK_H
-#define NP_INSPECT_ASK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ void ask_move(struct ask *to, struct ask *from, const struct host *host, const s
 /* Was allowed what this verdict asks for? ask may be NULL. */
 bool ask_covers(const struct ask *ask, const struct client *client, const struct verdict *verdict);
 void asks_answer(struct worker *worker, const struct link_answer *answer); /* the daemon says */
-
-#endif

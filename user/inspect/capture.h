@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a rule wants of its requests in events: headers without their secrets, and the first bytes of bodies. */
-#ifndef NP_INSPECT_CAPTURE_H
-#define NP_INSPECT_CAPTURE_H
+#pragma once
 
 #include "base/buf.h"
 #include "http/head.h"
@@ -18,5 +17,3 @@ void capture_head(struct capture *capture, enum link_tail tail, const struct fie
 void capture_body(struct capture *capture, enum link_tail tail, const char *data, size_t len);
 void capture_finish(struct capture *capture, struct link_request *report);    /* no more comes */
 const char *capture_part(const struct capture *capture, enum link_tail tail); /* NULL: there is none */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What an exchange has to do with credentials: the stage's own (stage_credentials.h). Others read which ones it carries. */
-#ifndef NP_INSPECT_CARRIED_H
-#define NP_INSPECT_CARRIED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ const struct credential *carried_credential(const struct exchange *exchange, uns
 /* The name of the first that is not for such a request any more, since the level or the policy has changed; NULL: there is none. */
 const char *carried_lost(const struct carried *carried, const struct client *client,
 			 const struct credential_facts *facts);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A connection of a sandbox. Files: client_accept.c (when it is new), client.c (its life and its bytes), client_http.c
  * (its side of exchanges). */
-#ifndef NP_INSPECT_CLIENT_H
-#define NP_INSPECT_CLIENT_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -126,5 +125,3 @@ void client_done(struct exchange *exchange);			       /* the exchange is over; i
 /* Takes the connection out of HTTP's hands, after a 101; it leads to the exchange's host now. It offers what was not used
  * yet once more. The exchange is over. */
 struct channel *client_take(struct exchange *exchange);
-
-#endif

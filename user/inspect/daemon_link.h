@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the daemon says: it alone gives a worker its policy, its roots, its resolvers, its sandboxes. */
-#ifndef NP_INSPECT_DAEMON_LINK_H
-#define NP_INSPECT_DAEMON_LINK_H
+#pragma once
 
 struct upstream_proxy;
 struct worker;
@@ -11,5 +10,3 @@ void worker_drain(struct worker *worker); /* reads what the daemon has said by n
 const char *worker_proxy_login(const struct worker *worker, const struct upstream_proxy *proxy);
 /* What it gave is no longer needed: nothing is open. */
 void worker_forget(struct worker *worker);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a worker shows of itself: link/debug_page.h. */
-#ifndef NP_INSPECT_DEBUG_DUMP_H
-#define NP_INSPECT_DEBUG_DUMP_H
+#pragma once
 
 #include "link/debug_page.h"
 
@@ -11,5 +10,3 @@ struct worker;
 void debug_answer(struct worker *worker, const struct debug_ask *ask);
 /* The page: its length. It is good until the next one is made. */
 size_t debug_page_make(struct worker *worker, const struct debug_ask *ask, const struct debug_page **ret);
-
-#endif

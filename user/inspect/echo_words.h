@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What takes the place of values in what comes back to a sandbox. */
-#ifndef NP_INSPECT_ECHO_WORDS_H
-#define NP_INSPECT_ECHO_WORDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ bool echo_words_find(void *ctx, uint32_t secret, struct scrub_word *ret);
 
 /* -- stage_echo.c: what its response is searched for; NULL: it is not. */
 struct secret_set *echo_set(const struct exchange *exchange);
-
-#endif

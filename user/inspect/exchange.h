@@ -2,8 +2,7 @@
 /* One request and its response. Files: exchange.c (life, verdict, response), exchange_request.c (the request's way),
  * exchange_response.c (the response's), exchange_hold.c (when it waits for an answer), exchange_time.c (how long it waits for
  * bytes). */
-#ifndef NP_INSPECT_EXCHANGE_H
-#define NP_INSPECT_EXCHANGE_H
+#pragma once
 
 #include "inspect/ask.h"
 #include "inspect/client.h"
@@ -139,5 +138,3 @@ enum stage_result exchange_pass(struct exchange *exchange, enum stage_way way, c
 bool exchange_has_room(const struct exchange *exchange, enum stage_way way);
 enum stage_result exchange_request_pass(struct exchange *exchange, const struct piece *piece);
 void exchange_over(struct exchange *exchange); /* both sides have been told */
-
-#endif

@@ -3,8 +3,7 @@
  * What waits for an answer from outside: an exchange, or a tunnel before its dial. It has a number that whoever answers can
  * keep, for it may end before the answer comes; and it never waits for longer than its terms say.
  */
-#ifndef NP_INSPECT_HOLD_H
-#define NP_INSPECT_HOLD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -76,5 +75,3 @@ struct hold *hold_find(const struct worker *worker, uint64_t number); /* NULL: i
 void hold_resume(struct hold *hold);
 void hold_refuse(struct hold *hold, enum np_reason reason, const char *words);
 void holds_tick(struct worker *worker, uint64_t now_ns); /* refuses what has waited for too long */
-
-#endif

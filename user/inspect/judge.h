@@ -3,8 +3,7 @@
  * The verdicts of the inspector. The facts of connections, requests and addresses are put together here and
  * nowhere else, and no other file of this folder asks the policy (tests/layers).
  */
-#ifndef NP_INSPECT_JUDGE_H
-#define NP_INSPECT_JUDGE_H
+#pragma once
 
 #include "http/head.h"
 #include "policy/verdict.h"
@@ -50,5 +49,3 @@ bool route_may(const struct client *client, const struct host *host, uint16_t po
 /* What refuses it: a verdict with the rule, or without one where no rule is the reason. */
 struct verdict route_refusal(const struct client *client, const struct host *host, uint16_t port,
 			     const struct route *route, const struct head *head, const struct ask *ask);
-
-#endif

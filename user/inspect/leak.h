@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NP_INSPECT_LEAK_H
-#define NP_INSPECT_LEAK_H
+#pragma once
 
 struct client;
 struct secret_set;
@@ -8,5 +7,3 @@ struct secret_set;
 /* A secret of the set, by its number, was about to leave. Reports it to the daemon, which raises the session if a credential with this value says
  * so: the name of that one. */
 const char *leak_report(const struct client *client, const struct secret_set *set, int found);
-
-#endif

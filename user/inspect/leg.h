@@ -3,8 +3,7 @@
  * One side of exchanges: a channel with HTTP/1.1 or HTTP/2 on it. A client and a connection to an origin have one each,
  * and an exchange has a turn on both: it does not see which version is spoken, nor the channel.
  */
-#ifndef NP_INSPECT_LEG_H
-#define NP_INSPECT_LEG_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -113,5 +112,3 @@ void leg_consume(struct turn *turn, size_t n); /* n bytes that came were passed 
 void leg_shelve(struct turn *turn, size_t n);
 bool leg_may_switch(const struct turn *turn); /* to another protocol: HTTP/1.1 alone can */
 void leg_abort(struct turn *turn);	      /* what was begun is not finished */
-
-#endif

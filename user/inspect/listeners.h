@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sockets that steered connections come to: in the host's network namespace, and in those of sandboxes that have their own. */
-#ifndef NP_INSPECT_LISTENERS_H
-#define NP_INSPECT_LISTENERS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -16,5 +15,3 @@ void listeners_tick(struct worker *worker);
 int listeners_open(struct worker *worker);  /* connections may come */
 void listeners_shut(struct worker *worker); /* no more of them */
 void listeners_free(struct worker *worker);
-
-#endif

@@ -4,9 +4,7 @@
  * nothing: no user of note, no capability, no file, and of the system calls those
  * that move bytes. Started by netpawld, with its descriptors in place.
  */
-#include <errno.h>
 #include <malloc.h>
-#include <linux/seccomp.h>
 #include <linux/sockios.h>
 #include <openssl/crypto.h>
 #include <openssl/rand.h>

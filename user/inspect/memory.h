@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How much of what nobody reads a sandbox, a session and all of them may make a worker hold. */
-#ifndef NP_INSPECT_MEMORY_H
-#define NP_INSPECT_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ bool memory_admits(const struct client *client); /* another request */
 void memory_tick(struct worker *worker, struct sandbox *sandbox);
 void memory_tick_upstreams(struct session *session);
 void memory_trim(void); /* now and then: gives back what is not used */
-
-#endif

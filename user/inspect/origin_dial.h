@@ -4,8 +4,7 @@
  * ends with a socket on which the origin listens. What is asked of the proxy is a name: it resolves it, and nobody here
  * sees to which address. So by a proxy, names are judged by rules alone; addresses are judged as ever.
  */
-#ifndef NP_INSPECT_ORIGIN_DIAL_H
-#define NP_INSPECT_ORIGIN_DIAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ const char *origin_dial_proxy(const struct origin_dial *dial); /* NULL: none */
 
 void origin_dials_clear(struct worker *worker); /* the worker ends; no dial may be open */
 void origin_dials_tick(struct worker *worker, uint64_t now_ns);
-
-#endif

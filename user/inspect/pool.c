@@ -3,7 +3,6 @@
  * at once. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "http/h2.h"
 #include "inspect/judge.h"

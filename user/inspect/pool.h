@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Connections to origins, as exchanges and sessions know them: made for one exchange, kept for the next one of the same
  * session, never for another's. */
-#ifndef NP_INSPECT_POOL_H
-#define NP_INSPECT_POOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,5 +65,3 @@ void upstream_retire(struct session *session);
 /* Has the origin not acknowledged all of a request; or all of those that are over, of any connection of the session? */
 bool upstream_owes(const struct exchange *exchange);
 bool upstreams_owe(const struct session *session);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a refusal says. */
-#ifndef NP_INSPECT_REFUSE_H
-#define NP_INSPECT_REFUSE_H
+#pragma once
 
 #include "http/head.h"
 #include "policy/verdict.h"
@@ -13,5 +12,3 @@ struct client;
 int refusal_make(const struct client *client, enum np_reason reason, const struct head *request,
 		 const struct host *host, const struct verdict *verdict, uint64_t question, const char *detail,
 		 struct head *ret_head, struct buf *ret_body);
-
-#endif

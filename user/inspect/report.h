@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What became of requests, counted and reported to the daemon by way of the ledger. */
-#ifndef NP_INSPECT_REPORT_H
-#define NP_INSPECT_REPORT_H
+#pragma once
 
 #include "base/buf.h"
 #include "link/ledger.h"
@@ -63,5 +62,3 @@ void report_end(struct link_request *report, struct worker *worker, const struct
 void report_us(uint32_t *to, uint64_t us);
 void report_send(struct worker *worker, const struct link_request *request, const struct report_texts *texts);
 void report_flush(struct worker *worker);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sandboxes and their sessions: whose connection is whose. */
-#ifndef NP_INSPECT_SANDBOXES_H
-#define NP_INSPECT_SANDBOXES_H
+#pragma once
 
 #include "inspect/pool.h"
 #include "inspect/worker.h"
@@ -64,5 +63,3 @@ const struct placeholder_set *session_placeholders(const struct worker *worker, 
 void session_drop_placeholders(struct session *session); /* the policy has changed */
 /* Who vouches for origins has changed: what was vouched for by others is over. */
 void session_renew_origins(struct session *session);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The values of all credentials that a worker has, ready to be searched for. */
-#ifndef NP_INSPECT_SECRET_WATCH_H
-#define NP_INSPECT_SECRET_WATCH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -43,5 +42,3 @@ struct scrubber *secret_echo_scrubber(struct worker *worker, const struct secret
 int secret_in_text(struct scrubber *scrubber, const char *text, size_t len);
 int secret_in_fields(struct scrubber *scrubber, const struct fields *fields);
 int secret_in_head(struct scrubber *scrubber, const struct head *head);
-
-#endif

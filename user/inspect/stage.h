@@ -4,8 +4,7 @@
  * stage is a file and a line there. A request goes through it from the first to the last, a response from the last to the
  * first: who stands between another stage and the origin sees requests after it and responses before it.
  */
-#ifndef NP_INSPECT_STAGE_H
-#define NP_INSPECT_STAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -104,5 +103,3 @@ void stages_body_forget(struct exchange *exchange);
 
 extern const struct stage stage_place, stage_leak, stage_judge, stage_ask, stage_capture, stage_canonical,
 	stage_credentials, stage_echo, stage_upstream, stage_report;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The files of the stage `credentials`, among themselves and for the messages of websockets. */
-#ifndef NP_INSPECT_STAGE_CREDENTIALS_H
-#define NP_INSPECT_STAGE_CREDENTIALS_H
+#pragma once
 
 #include "inspect/carried.h"
 #include "inspect/exchange.h"
@@ -56,5 +55,3 @@ int credentials_head_sign(struct credential_look *look, const struct credential 
 /* -- stage_credentials_body.c */
 void credentials_body_open(struct exchange *exchange, const struct policy *policy);
 enum stage_result credentials_body_look(struct exchange *exchange, struct piece *piece);
-
-#endif

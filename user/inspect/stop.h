@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The end of a worker, and counts that somebody waits for. */
-#ifndef NP_INSPECT_STOP_H
-#define NP_INSPECT_STOP_H
+#pragma once
 
 #include "loop/loop.h"
 
@@ -18,5 +17,3 @@ struct stopping {
 void worker_settle(struct worker *worker, uint32_t number);
 void worker_stop(struct worker *worker);
 void worker_stop_tick(struct worker *worker); /* ends the loop when nothing is open any more, or it is time */
-
-#endif

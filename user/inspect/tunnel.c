@@ -10,7 +10,6 @@
 #include "inspect/origin_dial.h"
 #include "inspect/tunnel_internal.h"
 #include "vocab/limits.h"
-#include "vocab/words.h"
 
 struct tunnel *tunnel_new(struct client *client)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bytes that pass unseen where a rule says so, and websockets, whose frames are checked as they pass. */
-#ifndef NP_INSPECT_TUNNEL_H
-#define NP_INSPECT_TUNNEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ void tunnel_refuse(struct tunnel *tunnel, enum np_reason reason, const struct ve
 enum stage_result tunnel_hold(struct tunnel *tunnel, const struct hold_terms *terms);
 struct ask *tunnel_ask(struct tunnel *tunnel);		  /* what a person is asked about it */
 uint64_t tunnel_hold_number(const struct tunnel *tunnel); /* for hold_find(); 0: it is not held */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The files of tunnels, among themselves. */
-#ifndef NP_INSPECT_TUNNEL_INTERNAL_H
-#define NP_INSPECT_TUNNEL_INTERNAL_H
+#pragma once
 
 #include "http/websocket.h"
 #include "inspect/ask.h"
@@ -57,5 +56,3 @@ int tunnel_messages_begin(struct tunnel *tunnel, const struct exchange *exchange
 int tunnel_messages_pass(struct tunnel *tunnel, bool from_client, const char *data, size_t len, struct buf *out);
 size_t tunnel_messages_held(const struct tunnel *tunnel);
 void tunnel_messages_end(struct tunnel *tunnel);
-
-#endif

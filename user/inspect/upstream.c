@@ -3,7 +3,6 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "base/table.h"

@@ -3,8 +3,7 @@
  * Inside of connections to origins. Files: pool.c (those that are kept), upstream.c (life, what an exchange does with
  * one), upstream_io.c (how one is made, and its bytes). What others need is in pool.h.
  */
-#ifndef NP_INSPECT_UPSTREAM_H
-#define NP_INSPECT_UPSTREAM_H
+#pragma once
 
 #include "inspect/exchange.h"
 #include "resolver/aliases.h"
@@ -78,5 +77,3 @@ void upstream_fail(struct upstream *up, enum np_reason reason, const char *words
 
 /* -- upstream_io.c */
 void upstream_dial(struct exchange *exchange);
-
-#endif

@@ -2,7 +2,6 @@
 /* How a connection to an origin is made, and its bytes on their way to exchanges and back. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/table.h"

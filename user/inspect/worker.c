@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "inspect/client.h"
 #include "inspect/daemon_link.h"

@@ -3,8 +3,7 @@
  * A worker of the inspector: its loop, its tick, and what connections have gathered to write. Each other file of this
  * folder has a header of its own with what it owns; only the owner writes a struct's members (tests/layers).
  */
-#ifndef NP_INSPECT_WORKER_H
-#define NP_INSPECT_WORKER_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -94,5 +93,3 @@ int worker_open(struct worker *worker); /* all is known: connections may come */
 void worker_cancel_unwanted(struct worker *worker);
 /* Call at the end of whatever the loop called: writes what was gathered, in as few records as can be. */
 void worker_flush(struct worker *worker);
-
-#endif

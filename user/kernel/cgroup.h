@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The cgroup v2 file system: where it is, and the verbs that sandboxes need. No BPF here. */
-#ifndef NP_KERNEL_CGROUP_H
-#define NP_KERNEL_CGROUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ int cgroup_each_above(const char *mount, pid_t pid, int (*fn)(void *data, uint64
 
 /* What runs as the process, if it is in the cgroup or below it. -ESRCH: it is not, or gone. */
 int cgroup_process(const char *mount, uint64_t id, pid_t pid, struct gate_process *ret);
-
-#endif

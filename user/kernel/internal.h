@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of this folder share. */
-#ifndef NP_KERNEL_INTERNAL_H
-#define NP_KERNEL_INTERNAL_H
+#pragma once
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -274,5 +273,3 @@ unsigned features_bits(const struct features *features);
 struct features features_of_bits(unsigned bits);
 void features_probe(struct features *ret);
 void features_describe(const struct features *features, struct buf *out);
-
-#endif

@@ -3,7 +3,6 @@
 #include "kernel/kernel.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 
 #include "base/failpoint.h"

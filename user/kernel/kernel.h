@@ -4,8 +4,7 @@
  * that knows libbpf. Enforcement belongs to the kernel: nothing here undoes it
  * except kernel_uninstall().
  */
-#ifndef NP_KERNEL_KERNEL_H
-#define NP_KERNEL_KERNEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -112,5 +111,3 @@ int kernel_uninstall(const char *pin_dir, const char *slice, bool force, char pr
 
 /* What this kernel can do, tried and not guessed. Appends the JSON member "features". Needs root. */
 void kernel_probe(struct buf *out);
-
-#endif

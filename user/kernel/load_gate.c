@@ -2,7 +2,6 @@
 /* Loading the gate's programs onto the maps that are there, or new ones. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <string.h>
 
 #include "base/fs.h"

@@ -3,8 +3,7 @@
  * What gates of older ABI versions left in their maps, as far as an upgrade has to read it: which sandboxes there are and
  * how far each ratchet has turned, and in which network namespace each is. No BPF and no I/O here.
  */
-#ifndef NP_KERNEL_OLD_GATE_H
-#define NP_KERNEL_OLD_GATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ struct old_gate {
 const struct old_gate *old_gate_at(size_t i);
 /* NULL: that version cannot be read. */
 const struct old_gate *old_gate_find(unsigned version);
-
-#endif

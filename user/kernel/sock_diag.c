@@ -10,8 +10,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/cleanup.h"
-
 #define BATCH 128 /* their answers fit into a receive buffer of the usual size */
 
 struct diag_request {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* SOCK_DESTROY: has the kernel end sockets, so that their owners get an error. */
-#ifndef NP_KERNEL_SOCK_DIAG_H
-#define NP_KERNEL_SOCK_DIAG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,5 +17,3 @@ struct diag_result {
 int diag_open(void); /* a descriptor for diag_destroy(), or -errno */
 /* Adds to *ret what became of them. When it returns, they are ended. */
 void diag_destroy(int fd, const struct np_cut_order *orders, size_t n, struct diag_result *ret);
-
-#endif

@@ -3,8 +3,7 @@
  * Limits by cgroups: in the sandbox's own cgroup where cgroup v2 has the controller, in groups of our own where it
  * lives in v1, below the group that netpawl itself is in. And what was used in the end.
  */
-#ifndef NP_LAUNCH_CGROUP_LIMITS_H
-#define NP_LAUNCH_CGROUP_LIMITS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ void groups_usage(const struct groups *groups, struct usage *ret);
 /* Kills everything in the sandbox. 0 or -errno. */
 int groups_kill(const struct groups *groups);
 void groups_remove(struct groups *groups);
-
-#endif

@@ -7,8 +7,7 @@
  * one that is missing in a list of the unfit would be a way around the gate. A kind is the name that its driver has registered,
  * in /proc/devices and /proc/misc: names of files below /dev say nothing.
  */
-#ifndef NP_LAUNCH_DEVICE_KINDS_H
-#define NP_LAUNCH_DEVICE_KINDS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -26,5 +25,3 @@ int devices_look(const char *pattern, struct host *host, char problem[static DEV
 
 /* Device files mostly open for a group of theirs (kvm, render): the command's user joins it. Never root's. -E2BIG. */
 int devices_groups(const struct host *host, struct identity *identity);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* From the launching program to netpawl-init: what it is given, and how it is started. */
-#ifndef NP_LAUNCH_HANDOVER_H
-#define NP_LAUNCH_HANDOVER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@ void handover_free(struct handover *handover);
 /* In the process that is to become the sandbox, and in its root: puts report, control and the rest at their numbers, closes all
  * others, loads the filter, and executes. Returns -errno. */
 int handover_execute(const struct handover *handover, int report, int control);
-
-#endif

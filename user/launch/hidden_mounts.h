@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* File systems that are windows to the kernel or to other namespaces. */
-#ifndef NP_LAUNCH_HIDDEN_MOUNTS_H
-#define NP_LAUNCH_HIDDEN_MOUNTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ static inline bool type_is_window(const char *type)
 			return true;
 	return false;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Facts about the host that a plan depends on, looked up before: planning itself touches nothing. */
-#ifndef NP_LAUNCH_HOST_H
-#define NP_LAUNCH_HOST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ struct host {
 /* hidden: further windows, ends with NULL; may be NULL. 0 or -errno. host_free() in any case. */
 int host_look(const char *const *hidden, struct host *ret);
 void host_free(struct host *host);
-
-#endif

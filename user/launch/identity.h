@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Who the command runs as: looked up outside; netpawl-init puts it on. */
-#ifndef NP_LAUNCH_IDENTITY_H
-#define NP_LAUNCH_IDENTITY_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -28,5 +27,3 @@ uid_t identity_outside(const struct identity *identity);
 /* text is a user's name, UID or UID:GID. A bare UID must be known to the system, for its groups.
  * -ENOENT no such user, -EINVAL not a uid or gid, -E2BIG too many groups. */
 int identity_find(const char *text, struct identity *ret);
-
-#endif

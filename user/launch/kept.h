@@ -4,8 +4,7 @@
  * socket that its process 1 listens on, and a file that says what it was made with and is locked: shared by each run in
  * it, exclusively by whoever makes or removes it. Both are root's alone.
  */
-#ifndef NP_LAUNCH_KEPT_H
-#define NP_LAUNCH_KEPT_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -27,5 +26,3 @@ int kept_order(int connection, const struct plan *plan, const sigset_t *mask, co
 /* What came from process 1, which the sandbox may have taken over: false when it is no report. What it says is in bounds
  * afterwards, and its text is a string. */
 bool report_read(const void *data, size_t len, struct init_report *ret);
-
-#endif

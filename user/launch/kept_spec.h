@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a kept sandbox was made with, written down beside its socket: see user/vocab/kept_files.h. */
-#ifndef NP_LAUNCH_KEPT_SPEC_H
-#define NP_LAUNCH_KEPT_SPEC_H
+#pragma once
 
 #include "launch/run.h"
 #include "vocab/limits.h"
@@ -30,5 +29,3 @@ int kept_spec_read(int file, const char *cgroup, struct kept_spec *ret);
 void kept_spec_free(struct kept_spec *spec);
 /* Whether a run fits into the sandbox; when not, why. */
 bool kept_spec_fits(const struct kept_spec *spec, const struct run *run, struct buf *why);
-
-#endif

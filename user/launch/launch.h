@@ -3,8 +3,7 @@
  * Carries out a plan: joins the cgroup, takes away what would lead out of it, waits. What happens in which order, and
  * why, is at the top of init/main.c.
  */
-#ifndef NP_LAUNCH_LAUNCH_H
-#define NP_LAUNCH_LAUNCH_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -59,5 +58,3 @@ bool launch_keep(const struct launch_order *order, int listener, struct groups *
 void launch_within(const struct launch_order *order, const struct groups *groups, int connection,
 		   struct launch_result *ret);
 void launch_result_free(struct launch_result *result);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A launch in progress. launch_start.c brings it up, launch.c sees it through, launch_kept.c does both for a sandbox that
  * stays. */
-#ifndef NP_LAUNCH_LAUNCH_INTERNAL_H
-#define NP_LAUNCH_LAUNCH_INTERNAL_H
+#pragma once
 
 #include "launch/handover.h"
 #include "launch/launch.h"
@@ -49,5 +48,3 @@ void launch_serve(struct launch *l);
 void reports_read(struct launch *l);
 void launch_reap(struct launch *l);
 void launch_finish(struct launch *l);
-
-#endif

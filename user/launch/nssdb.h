@@ -4,8 +4,7 @@
  * at no bundle. Written here, because NSS' own certutil would take longer than all the rest of a sandbox's start, and is
  * seldom installed. Pure: bytes in, bytes out.
  */
-#ifndef NP_LAUNCH_NSSDB_H
-#define NP_LAUNCH_NSSDB_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@
 /* The two files: cert9.db and key4.db, which has no key but vouches for the trust in the other. 0; -EINVAL when that is no
  * certificate, -E2BIG when it takes more than a page, -ENOMEM. */
 int nssdb_make(const uint8_t *der, size_t len, struct buf *certificates, struct buf *keys);
-
-#endif

@@ -3,8 +3,7 @@
  * What the launching process and netpawl-init tell each other. Both are of one build:
  * the size of the struct is its version.
  */
-#ifndef NP_LAUNCH_ORDERS_H
-#define NP_LAUNCH_ORDERS_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -77,5 +76,3 @@ struct kept_order {
 #define KEPT_FDS 5
 #define KEPT_GROUP \
 	0x80 /* with a signal: for the command's process group, as a terminal would have it, and not for it alone */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "launch/placeholders.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <nettle/base64.h>
 #include <stdio.h>

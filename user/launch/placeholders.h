@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a sandbox holds in the place of credentials: variables, and files in the form in which tools want them. */
-#ifndef NP_LAUNCH_PLACEHOLDERS_H
-#define NP_LAUNCH_PLACEHOLDERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ int placeholders_fetch(const char *socket, const char *session, bool files, stru
 void placeholders_free(struct placeholders *placeholders);
 /* Where a sandbox sees the file: below PLACEHOLDERS_DIR. */
 const char *placeholders_path(enum placeholders_file file);
-
-#endif

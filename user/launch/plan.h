@@ -13,8 +13,7 @@
  *   /run/netpawl     what programs are to trust, and the session's notices, read-only
  *   and what --bind adds. Nothing else: no /home, /root, /srv, no more of /var.
  */
-#ifndef NP_LAUNCH_PLAN_H
-#define NP_LAUNCH_PLAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -130,5 +129,3 @@ int plan_make_command(const struct plan_request *request, const struct host *hos
 void plan_free(struct plan *plan);
 
 const char *step_name(enum step_kind kind);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Parts of plan_make(). What returns int returns 0 or a negative errno, with words in planner.problem where there are any. */
-#ifndef NP_LAUNCH_PLAN_INTERNAL_H
-#define NP_LAUNCH_PLAN_INTERNAL_H
+#pragma once
 
 #include "launch/plan.h"
 
@@ -36,5 +35,3 @@ int bind_add(struct planner *p, size_t index);
 
 /* environment.c. The array is the caller's to free, the words in it are the arena's and the request's. 0 or -ENOMEM. */
 int environment_make(const struct plan_request *request, struct arena *arena, char ***ret);
-
-#endif

@@ -3,8 +3,7 @@
  * Carries out the steps of a plan: the file system of a sandbox. In the process that is to become the sandbox, as root of its
  * user namespace, in mount, process and IPC namespaces of its own.
  */
-#ifndef NP_LAUNCH_ROOT_H
-#define NP_LAUNCH_ROOT_H
+#pragma once
 
 #include "launch/plan.h"
 
@@ -15,5 +14,3 @@
  * may do; -EINVAL.
  */
 int root_build(const struct plan *plan, char problem[static ROOT_PROBLEM_SIZE]);
-
-#endif

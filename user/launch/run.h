@@ -2,8 +2,7 @@
 /* One run, of `netpawl run` or of the API. run_perform.c: what comes after what; run_sandbox.c: what is asked of the daemon
  * around a sandbox; run_kept.c: the same with --keep, kept_spec.c: what a kept sandbox was made with; run_record.c: the run
  * on record; run_plan.c: the plan; run_binds.c: what --bind names; run_env.c: the environment; run_result.c: the plan and the result as JSON. */
-#ifndef NP_LAUNCH_RUN_H
-#define NP_LAUNCH_RUN_H
+#pragma once
 
 #include <jansson.h>
 
@@ -138,5 +137,3 @@ void run_result_print(const struct run *run);
 /* The session's authority and the system's roots. 1: there is one; 0: no inspector has made one; < 0: told. patient: wait
  * a while for the inspectors to make it. */
 int session_trust(const char *socket, const char *session, const struct host *host, bool patient, struct trust *ret);
-
-#endif

@@ -4,8 +4,7 @@
  * command starts is born there, wherever it goes by setsid() and double forks, and is killed as a whole; who forks
  * meanwhile dies with the rest. What a run leaves behind lives on in its group, and so the directory does.
  */
-#ifndef NP_LAUNCH_RUN_GROUP_H
-#define NP_LAUNCH_RUN_GROUP_H
+#pragma once
 
 #include "base/fs.h"
 
@@ -22,5 +21,3 @@ int run_group_kill(const struct run_group *group);
 void run_group_end(struct run_group *group);
 /* Removes those in which nothing lives any more; how many are left. */
 unsigned run_groups_sweep(const char *sandbox);
-
-#endif

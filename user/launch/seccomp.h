@@ -5,10 +5,7 @@
  * (families that no inet hook sees, io_uring, new namespaces) or what would
  * undo the rest. Its rules are in filter/main.c.
  */
-#ifndef NP_LAUNCH_SECCOMP_H
-#define NP_LAUNCH_SECCOMP_H
+#pragma once
 
 /* For this process and what it starts, with no_new_privs. 0 or -errno. */
 int filter_load(void);
-
-#endif

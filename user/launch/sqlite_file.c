@@ -9,8 +9,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "base/cleanup.h"
-
 #define PAGE	  SQLITE_PAGE
 #define FILE_HEAD 100 /* in front of the first page's own */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Small files of SQLite's format, written from nothing: each table and each index is one page. Pure. */
-#ifndef NP_LAUNCH_SQLITE_FILE_H
-#define NP_LAUNCH_SQLITE_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ unsigned sqlite_table_add(struct sqlite_file *file, const char *name, const char
 /* The next row. Rows come in the order of their keys. */
 void sqlite_table_put(struct sqlite_file *file, unsigned table, const struct sqlite_value *values, size_t n);
 int sqlite_file_finish(struct sqlite_file *file, struct buf *out); /* 0, -E2BIG, -ENOMEM */
-
-#endif

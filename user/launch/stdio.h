@@ -14,8 +14,7 @@
  * and long after it: there only those devices are handed over, pipes that its user can only
  * read, and such descriptors.
  */
-#ifndef NP_LAUNCH_STDIO_H
-#define NP_LAUNCH_STDIO_H
+#pragma once
 
 #include <poll.h>
 #include <stdbool.h>
@@ -85,5 +84,3 @@ void stdio_resize(const struct stdio *stdio);
 /* True while output is still on its way. */
 bool stdio_busy(const struct stdio *stdio);
 void stdio_free(struct stdio *stdio);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A terminal of the command's own, for a sandbox that outlives it: the caller's would stay with whoever is left there. */
-#ifndef NP_LAUNCH_TERMINAL_H
-#define NP_LAUNCH_TERMINAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <termios.h>
@@ -17,5 +16,3 @@ int terminal_open(struct terminal *terminal, int *ret_master, int *ret_slave);
 /* Ours has another size. */
 void terminal_resize(int master);
 void terminal_close(struct terminal *terminal);
-
-#endif

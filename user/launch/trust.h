@@ -3,8 +3,7 @@
  * What programs in a sandbox trust, so that TLS through the inspector works without a change to them: files, and the
  * variables that lead programs to these files. Pure: bytes in, bytes out.
  */
-#ifndef NP_LAUNCH_TRUST_H
-#define NP_LAUNCH_TRUST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -33,5 +32,3 @@ void trust_free(struct trust *trust);
 size_t trust_variables(void);
 void trust_variable(size_t index, const char *dir, const char **ret_name, struct buf *value);
 void trust_java(const char *dir, struct buf *value);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What programs have to trust, on disk, for those that netpawl run does not start: processes of adopted cgroups, containers. */
-#ifndef NP_LAUNCH_TRUST_FILES_H
-#define NP_LAUNCH_TRUST_FILES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@ int trust_variables_each(const char *dir, int (*fn)(void *data, const char *name
 struct api_answer;
 int container_trust(const char *socket, const char *session, bool systemd, struct api_answer *ret_parent,
 		    char ret_dir[static FS_PATH_SIZE], bool *ret_has);
-
-#endif

@@ -3,8 +3,7 @@
  * What waits for a person or a decider: LINK_ASK, from an inspector, and LINK_ANSWER, to it. An inspector asks about each request and each
  * connection that a rule asks about, holds it meanwhile, and keeps no answer: what one is good for is the daemon's to know.
  */
-#ifndef NP_LINK_ASK_MESSAGE_H
-#define NP_LINK_ASK_MESSAGE_H
+#pragma once
 
 #include "link/link.h"
 #include "vocab/question_reply.h"
@@ -59,5 +58,3 @@ static inline const char *link_ask_preview(const struct link_ask *ask)
 
 /* The message, or NULL for nonsense. Each text of what it returns is one of text_ascii(): it ends, and can be shown. */
 const struct link_ask *link_ask_read(const void *data, size_t len);
-
-#endif

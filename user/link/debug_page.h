@@ -4,8 +4,7 @@
  * message answers: a page, with as many entries as fit. Nothing of what requests and responses say is in it: no path, no
  * header, no byte of a body, no key.
  */
-#ifndef NP_LINK_DEBUG_PAGE_H
-#define NP_LINK_DEBUG_PAGE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -93,5 +92,3 @@ struct debug_page {
 const struct debug_page *debug_page_read(const void *data, size_t len);
 const char *debug_state_name(enum debug_kind kind, unsigned state); /* NULL: there is no such state */
 const char *debug_life_name(unsigned life);			    /* likewise */
-
-#endif

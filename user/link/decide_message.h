@@ -4,8 +4,7 @@
  * hello) and LINK_DECIDED (struct decision) back. The lines that a decider is sent are written by the daemon; what a decider sends
  * is read by netpawl-decide alone.
  */
-#ifndef NP_LINK_DECIDE_MESSAGE_H
-#define NP_LINK_DECIDE_MESSAGE_H
+#pragma once
 
 #include "link/link.h"
 #include "vocab/decision.h"
@@ -22,5 +21,3 @@ enum decide_fd {
 struct link_decide {
 	uint64_t id;
 };
-
-#endif

@@ -3,8 +3,7 @@
  * What a netpawl-export and netpawld say to each other: LINK_EXPORT_CALL, which is answered with the same and a descriptor, a
  * connection to the control API that is a reader's and good for one call; LINK_READY and LINK_EXPORT_STATE to the daemon.
  */
-#ifndef NP_LINK_EXPORT_MESSAGE_H
-#define NP_LINK_EXPORT_MESSAGE_H
+#pragma once
 
 #include "link/link.h"
 
@@ -21,5 +20,3 @@ struct export_state {
 	uint64_t rejected; /* events that the receiver does not want, whatever is tried */
 	uint64_t gaps;	   /* events that it never got: the record has them no more */
 };
-
-#endif

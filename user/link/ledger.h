@@ -7,8 +7,7 @@
  * report is copied before it is looked at. An inspector cannot make the file shorter: its system call filter has no call
  * for that.
  */
-#ifndef NP_LINK_LEDGER_H
-#define NP_LINK_LEDGER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -73,5 +72,3 @@ int ledger_put(struct ledger *ledger, const void *data, size_t len);
 /* netpawld's: copies the report at `at` (which counts all bytes, ever). Its length; 0 when there is none yet; -EPROTO for
  * nonsense. *ret_next is where the next one begins. */
 ssize_t ledger_next(const struct ledger *ledger, uint64_t at, char data[static LINK_BYTES_MAX], uint64_t *ret_next);
-
-#endif

@@ -4,8 +4,7 @@
  * message a packet, a struct link_message in front. Both are of one build, so the
  * structs are the format. The daemon believes nothing of what comes from there.
  */
-#ifndef NP_LINK_LINK_H
-#define NP_LINK_LINK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -161,5 +160,3 @@ int link_send_patiently(int fd, enum link_type type, const void *data, size_t le
 int link_blob(const void *data, size_t len, int *ret_fd);
 /* Maps one; unmap with munmap(). An empty one gives NULL and 0. */
 int link_blob_map(int fd, size_t max, const char **ret_data, size_t *ret_len);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How the values of credentials come to inspectors. Whoever had such a message wipes it. */
-#ifndef NP_LINK_SECRET_MESSAGE_H
-#define NP_LINK_SECRET_MESSAGE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ struct link_leak {
 	uint64_t cgroup_id;
 	char name[NP_NAME_MAX + 1];
 };
-
-#endif

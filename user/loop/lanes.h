@@ -4,8 +4,7 @@
  * with something goes before those that have been busy for a while; then each gets as much time as the others. No clock
  * is read here: whoever does the work says how long it took.
  */
-#ifndef NP_LOOP_LANES_H
-#define NP_LOOP_LANES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ void lanes_charge(struct lanes *lanes, uint64_t ns); /* what the last one took *
 bool lanes_lap(struct lanes *lanes);
 /* The owner frees the lane. Nothing of it waits. */
 void lanes_leave(struct lanes *lanes, struct lane *lane);
-
-#endif

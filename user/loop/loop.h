@@ -3,8 +3,7 @@
  * The event loop: file descriptors, timers, signals. Time enters the program here, by
  * loop_now_ns(): parsers, policy and the store never read a clock, they get `now` as an argument.
  */
-#ifndef NP_LOOP_LOOP_H
-#define NP_LOOP_LOOP_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/epoll.h>
@@ -56,5 +55,3 @@ void loop_stop(struct loop *loop);
 uint64_t loop_now_ns(void);  /* CLOCK_MONOTONIC: durations */
 uint64_t loop_boot_us(void); /* CLOCK_BOOTTIME: nobody sets it, and it goes on while the host sleeps */
 uint64_t loop_wall_us(void); /* CLOCK_REALTIME: what people read */
-
-#endif

@@ -3,8 +3,7 @@
  * A byte stream that never blocks: a TCP socket, perhaps with TLS on it. Bytes are
  * given to the owner as they come; what he writes is kept until the socket takes it.
  */
-#ifndef NP_NET_CHANNEL_H
-#define NP_NET_CHANNEL_H
+#pragma once
 
 #include <openssl/ssl.h>
 #include <stdbool.h>
@@ -72,5 +71,3 @@ int channel_fd(const struct channel *channel);
 const char *channel_problem(const struct channel *channel); /* words for a broken TLS, e.g. "certificate has expired" */
 /* Of a server whose handshake broke: the peer ended it at our certificate, by an alert about it or by closing behind it. */
 bool channel_is_distrusted(const struct channel *channel);
-
-#endif

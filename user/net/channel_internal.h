@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the parts of the channel share: its life in channel.c, the way to its owner in channel_read.c, the socket in
  * channel_socket.c, TLS in channel_tls.c. */
-#ifndef NP_NET_CHANNEL_INTERNAL_H
-#define NP_NET_CHANNEL_INTERNAL_H
+#pragma once
 
 #include "net/channel.h"
 #include "net/queue.h"
@@ -74,5 +73,3 @@ int tls_handshake(struct channel *c);				/* 1: done; 0: not yet; -errno */
 ssize_t tls_read(struct channel *c, char *data, size_t len);	/* > 0; 0: nothing now, perhaps eof is set; -errno */
 int tls_write(struct channel *c, const void *data, size_t len); /* into c->out, or the socket */
 int tls_finish(struct channel *c);				/* close_notify into c->out */
-
-#endif

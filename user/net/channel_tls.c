@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <openssl/err.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "net/channel_internal.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* From a host to a connected socket: names are resolved here, and addresses that must not be reached are not. */
-#ifndef NP_NET_DIAL_H
-#define NP_NET_DIAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ void dialer_cancel(struct dialer *dialer);
 
 /* Call every 50 ms or so: timeouts and the next eyeball. */
 void dialer_tick(struct dialer *dialer);
-
-#endif

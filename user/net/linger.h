@@ -5,8 +5,7 @@
  * was raised, too. So every socket to an origin resets on close from the moment it is made, whoever closes it, the
  * kernel included when the process is killed; and it is held open until its origin has acknowledged everything.
  */
-#ifndef NP_NET_LINGER_H
-#define NP_NET_LINGER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,5 +13,3 @@
 void reset_on_close(int fd);	 /* a RST instead of what waits in it */
 size_t socket_unsent(int fd);	 /* bytes that the peer has not acknowledged; the end of the stream counts as one */
 void close_acknowledged(int fd); /* in order if the peer has acknowledged everything, else as the socket is set */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bytes that wait for a socket, in chunks: taking from the front costs nothing, and an empty queue no memory. */
-#ifndef NP_NET_QUEUE_H
-#define NP_NET_QUEUE_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/uio.h>
@@ -19,5 +18,3 @@ int queue_add(struct queue *queue, const void *data, size_t len); /* 0, or -ENOM
 size_t queue_peek(const struct queue *queue, struct iovec *iov, size_t n); /* from the front; how many it filled */
 void queue_drop(struct queue *queue, size_t len);			   /* at most what it holds */
 void queue_clear(struct queue *queue);
-
-#endif

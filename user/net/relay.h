@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NP_NET_RELAY_H
-#define NP_NET_RELAY_H
+#pragma once
 
 #include "base/buf.h"
 #include "net/channel.h"
@@ -22,5 +21,3 @@ void relay_tick(struct relay *relay);		/* every 50 ms or so: are there any left?
 bool relay_owes(const struct relay *relay);	/* the origin has not acknowledged all that the client says */
 void relay_free(struct relay *relay);		/* closed() is not called; with resets */
 size_t relay_held(const struct relay *relay);	/* bytes that either end has not taken */
-
-#endif

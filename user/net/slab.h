@@ -3,8 +3,7 @@
  * Memory for what is large and short-lived: buffers of TLS records and handshakes, bytes that wait for a socket. Among
  * what stays for as long as a connection does they would leave holes, a quarter of the heap.
  */
-#ifndef NP_NET_SLAB_H
-#define NP_NET_SLAB_H
+#pragma once
 
 #include <stddef.h>
 
@@ -13,5 +12,3 @@ void *slab_alloc(size_t size);
 void *slab_realloc(void *p, size_t size);
 void slab_free(void *p);
 void slab_trim(void); /* now and then: what was not used since the last time is given back to the kernel */
-
-#endif

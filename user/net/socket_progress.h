@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NP_NET_SOCKET_PROGRESS_H
-#define NP_NET_SOCKET_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,5 +7,3 @@
 /* Is the TCP connection open in both directions, as far as anybody here has heard? *ret_acked: bytes that the other end's
  * kernel has acknowledged, ever; also of one that is closed. UINT64_MAX when that cannot be told. */
 bool socket_progress(int fd, uint64_t *ret_acked);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NP_NET_SPLICE_H
-#define NP_NET_SPLICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ bool splice_owes(const struct splice *splice);	   /* the far end has not acknowl
 void splice_tick(struct splice *splice);	   /* every 50 ms or so: are there any left? */
 /* NULL is fine; closes both, with resets unless both have said all. What the far end has not acknowledged is lost. */
 void splice_free(struct splice *splice);
-
-#endif

@@ -4,8 +4,7 @@
  * with an address of the host's; what answers it comes back; nothing else goes to them, or from one to another. Other tables of the
  * host hold as well: accepting is no verdict over them.
  */
-#ifndef NP_NETNS_MASQUERADE_H
-#define NP_NETNS_MASQUERADE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -14,5 +13,3 @@ int masquerade_ensure(void);
 int masquerade_remove(void); /* none is fine */
 /* Does a chain of somebody else drop, unless told otherwise, what is forwarded? Its name in words. */
 bool masquerade_is_barred(char ret_chain[static 96]);
-
-#endif

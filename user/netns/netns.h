@@ -6,8 +6,7 @@
  * The sockets are made by a process that enters the namespace, hands them over (SCM_RIGHTS) and is gone. It has to be one of
  * its own, for a socket's cgroup, by which the gate knows the inspector's, is that of the process that makes it.
  */
-#ifndef NP_NETNS_NETNS_H
-#define NP_NETNS_NETNS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ int netns_cookie(uint64_t *ret);
 /* Calls fn in it; what fn opens stays there. The calling thread, and no other one, goes there, and is back when this returns: if
  * there is no way back, the process ends, for all that it would do from there is done to the wrong host. */
 int netns_call(int netns, int (*fn)(void *data), void *data);
-
-#endif

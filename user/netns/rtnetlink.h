@@ -3,8 +3,7 @@
  * Requests to rtnetlink: devices, addresses, routes and neighbours of the network namespace that the socket was made in. A request
  * is built in place and sent; the kernel's answer is waited for. Who fills one beyond its room gets -EMSGSIZE when it is sent.
  */
-#ifndef NP_NETNS_RTNETLINK_H
-#define NP_NETNS_RTNETLINK_H
+#pragma once
 
 #include <linux/rtnetlink.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ void rtnl_append(struct rtnl_request *rq, const void *data, size_t size); /* as 
 int rtnl_send(int fd, struct rtnl_request *rq);
 /* The same, and the message that answers (RTM_GETLINK of one device). */
 int rtnl_ask(int fd, struct rtnl_request *rq, char *answer, size_t size);
-
-#endif

@@ -8,8 +8,7 @@
  * The devices are the record: the alias of npnatN says whose it is, by the number of the cgroup. They outlive the daemon, and go
  * with the namespace.
  */
-#ifndef NP_NETNS_WAY_OUT_H
-#define NP_NETNS_WAY_OUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ int ways_out_check(const struct ways_out *ways);
  * another -errno, and nothing is left of it. */
 int way_out_make(struct ways_out *ways, uint64_t cgroup_id, int netns);
 void way_out_drop(struct ways_out *ways, uint64_t cgroup_id); /* an unknown one is fine */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The users and groups that a policy names, as this host has them. The one part of policy/ that asks the host. */
-#ifndef NP_POLICY_ACCOUNTS_H
-#define NP_POLICY_ACCOUNTS_H
+#pragma once
 
 #include "policy/policy.h"
 #include "policy/problem.h"
@@ -10,5 +9,3 @@
 bool account_find(const struct access_caller *caller, unsigned *ret);
 /* Warns of those that the host does not have: what is meant for them is closed to everybody. */
 void policy_accounts_check(const struct policy *policy, const char *file, struct problems *problems);
-
-#endif

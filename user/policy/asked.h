@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a verdict asks a person about: the same words on either side of the link. Pure. */
-#ifndef NP_POLICY_ASKED_H
-#define NP_POLICY_ASKED_H
+#pragma once
 
 #include "policy/verdict.h"
 
@@ -13,5 +12,3 @@ uint64_t asked_rule(const struct verdict *verdict);
 /* Does the policy ask about this, by that rule? method: empty for a connection, then url is "host:port". */
 bool asked_still(const struct policy *policy, const struct np_rung *rung, const char *session, const char *method,
 		 const char *url, bool has_body, uint64_t rule);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Who is asked by a verdict that asks, for how long, and what trying again is good for: words for people. Pure. */
-#ifndef NP_POLICY_ASKED_WHOM_H
-#define NP_POLICY_ASKED_WHOM_H
+#pragma once
 
 #include "policy/decide.h"
 
@@ -17,5 +16,3 @@ struct asked_whom {
 /* False, and *ret untouched: it asks nobody. */
 bool asked_whom(const struct policy *policy, const struct facts *facts, const struct verdict *verdict,
 		struct asked_whom *ret);
-
-#endif

@@ -2,7 +2,6 @@
 #include "policy/case.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -11,8 +11,7 @@
  *
  * netpawl-policy(5) describes them. Pure: whoever calls reads the files.
  */
-#ifndef NP_POLICY_CASE_H
-#define NP_POLICY_CASE_H
+#pragma once
 
 #include "policy/decide.h"
 
@@ -60,5 +59,3 @@ struct case_outcome case_run(const struct policy *policy, const struct case_item
 #define CASE_TEXT_SIZE 1024
 void case_expected_format(const struct case_item *item, char text[static CASE_TEXT_SIZE]);
 void case_actual_format(const struct policy *policy, const struct verdict *verdict, char text[static CASE_TEXT_SIZE]);
-
-#endif

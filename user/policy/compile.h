@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* From rules to tables, once all rules are read. */
-#ifndef NP_POLICY_COMPILE_H
-#define NP_POLICY_COMPILE_H
+#pragma once
 
 #include "policy/policy.h"
 
@@ -15,5 +14,3 @@ void policy_check_unseen(const struct policy *policy, struct problems *problems)
 void policy_check_hosts(const struct policy *policy, struct problems *problems);
 /* A warning for each host of a credential that should not have it, or never gets it. */
 void policy_check_credentials(const struct policy *policy, struct problems *problems);
-
-#endif

@@ -4,8 +4,7 @@
  * value comes from and where it may go; the value itself is never here. What a sandbox holds is a placeholder
  * (secrets/placeholder.h).
  */
-#ifndef NP_POLICY_CREDENTIAL_H
-#define NP_POLICY_CREDENTIAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -126,5 +125,3 @@ bool credential_is_bound(const struct policy *policy, const struct credential *c
 			 const struct credential_facts *facts);
 /* NULL: there is none of that name. */
 const struct credential *credential_find(const struct policy *policy, const char *name);
-
-#endif

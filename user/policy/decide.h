@@ -18,8 +18,7 @@
  * Lookups of records (not of addresses, see name_reachable.h) are matched by an allow whose dns: has the type, and by a
  * deny of the name that is about every port and asks for no request. default: has no say in them.
  */
-#ifndef NP_POLICY_DECIDE_H
-#define NP_POLICY_DECIDE_H
+#pragma once
 
 #include "policy/policy.h"
 #include "policy/verdict.h"
@@ -96,5 +95,3 @@ struct verdict policy_trace(const struct policy *policy, const struct facts *fac
 /* What it says of one rule: MISFIT_LEVEL also for one that is for other levels and other destinations. */
 enum misfit trace_misfit(const uint8_t *trace, const struct rule *rule, const struct facts *facts);
 const char *misfit_sentence(enum misfit misfit); /* "it is for other methods"; "" when it matches */
-
-#endif

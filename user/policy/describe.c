@@ -4,7 +4,6 @@
 #include <inttypes.h>
 
 #include "vocab/level.h"
-#include "policy/policy.h"
 #include "wire/dns.h"
 
 static void key_put(struct buf *out, const char *key)

@@ -4,8 +4,7 @@
  * run may use. Who may call, which commands run, what secrets there are and where they go, which mode a level has and what of the
  * host is shown is the operators' business: whoever writes that could make themselves anything. Pure.
  */
-#ifndef NP_POLICY_EDITORS_H
-#define NP_POLICY_EDITORS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ int editor_change_check(const char *before, size_t before_len, const char *after
  * the addresses of full and read_only. NULL when each of these reaches in the one policy what it does in the other, rules that went
  * aside; else its key. */
 const char *editor_lists_check(const struct policy *before, const struct policy *after);
-
-#endif

@@ -3,8 +3,7 @@
  * What people have answered "always" to: each opens one host and port for one kind of request, where a rule (or default:) asks
  * about it. It answers in the person's place, so that it never says anything against a deny. Pure.
  */
-#ifndef NP_POLICY_GRANT_H
-#define NP_POLICY_GRANT_H
+#pragma once
 
 #include "base/buf.h"
 #include "policy/decide.h"
@@ -42,5 +41,3 @@ bool grant_host_is_plain(const char *host);
  * the host is none that can stand there. */
 int grant_write(const struct grant_facts *facts, struct buf *out);
 extern const char grant_file_head[]; /* what stands in front of the first */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The files of a policy: the first one, and those that include: names. For load.c. */
-#ifndef NP_POLICY_INCLUDE_H
-#define NP_POLICY_INCLUDE_H
+#pragma once
 
 #include <limits.h>
 #include <nettle/sha2.h>
@@ -43,5 +42,3 @@ int roots_load(struct loading *loading, const struct file *first);
 
 /* Why a policy_source gives no text, in words. */
 const char *source_words(int error);
-
-#endif

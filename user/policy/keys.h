@@ -4,8 +4,7 @@
  * reader of policies finds keys by it (map_fields()), and the JSON Schema is written from it (policy_schema()). Values are
  * the reader's business; a test holds the shapes against what the reader takes.
  */
-#ifndef NP_POLICY_KEYS_H
-#define NP_POLICY_KEYS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -175,5 +174,3 @@ extern const struct key_set keys_file, keys_access, keys_platform, keys_levels, 
 
 /* The JSON Schema (draft 7) of a policy file, as one line of JSON. Ask buf_error(). */
 void policy_schema(struct buf *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How long sessions and what they leave behind last, by the policy. */
-#ifndef NP_POLICY_LIFETIME_H
-#define NP_POLICY_LIFETIME_H
+#pragma once
 
 #include <stdint.h>
 
@@ -16,5 +15,3 @@ struct lifetime {
 	enum workspace_fate at_end;
 	uint64_t archive_max; /* bytes of one archive; never 0 */
 };
-
-#endif

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "policy/compile.h"
-#include "policy/decide.h"
 #include "policy/net.h"
 #include "vocab/limits.h"
 

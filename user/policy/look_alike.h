@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names that are mistaken for others. No part of a decision. Pure. */
-#ifndef NP_POLICY_LOOK_ALIKE_H
-#define NP_POLICY_LOOK_ALIKE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -11,5 +10,3 @@
  * name itself, and what is below it, are not mistaken for it.
  */
 bool name_looks_alike(const char *host, const char *name);
-
-#endif

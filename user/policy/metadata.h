@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The ranges that np_addr_is_metadata() speaks of, as ranges: where clouds keep credentials for whoever asks. */
-#ifndef NP_POLICY_METADATA_H
-#define NP_POLICY_METADATA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ extern const size_t n_metadata_ranges;
 
 /* True when every address of the range lies in one of them. */
 bool metadata_holds(const struct np_addr *addr, uint8_t bits, bool v4);
-
-#endif

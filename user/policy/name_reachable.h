@@ -3,8 +3,7 @@
  * Is there any way in which a name could be reached? For whoever has to answer before it is known what for, as the DNS gate
  * does. Pure.
  */
-#ifndef NP_POLICY_NAME_REACHABLE_H
-#define NP_POLICY_NAME_REACHABLE_H
+#pragma once
 
 #include "policy/policy.h"
 
@@ -31,5 +30,3 @@ bool policy_default_knows(const struct policy *policy, const struct np_rung *run
  * allows it. */
 const struct pattern *policy_denies_name(const struct policy *policy, const struct np_rung *rung, const char *session,
 					 const char *name);
-
-#endif

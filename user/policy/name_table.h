@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Name patterns as a trie over labels, from the right: ten thousand names cost no more than ten. */
-#ifndef NP_POLICY_NAME_TABLE_H
-#define NP_POLICY_NAME_TABLE_H
+#pragma once
 
 #include "policy/policy.h"
 #include "policy/target.h"
@@ -14,5 +13,3 @@ int name_table_make(struct arena *arena, const struct policy *policy, struct nam
  * matches. */
 typedef bool name_visitor(void *ctx, const struct target *targets, size_t n);
 void name_table_visit(const struct name_table *table, const char *name, name_visitor *visit, void *ctx);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The trie of name_table.h in memory: name_table_make.c builds it, name_table.c reads it. */
-#ifndef NP_POLICY_NAME_TABLE_INTERNAL_H
-#define NP_POLICY_NAME_TABLE_INTERNAL_H
+#pragma once
 
 #include <string.h>
 
@@ -155,5 +154,3 @@ static inline struct name_path name_path_down(struct name_path parent, const str
 	return (struct name_path){ name_mix(parent.hash + name_hash(label->text, label->len), 0xa0761d6478bd642fu),
 				   true };
 }
-
-#endif

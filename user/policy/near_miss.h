@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Grants that a name misses by little, for people who wonder why it was refused. No part of a decision. Pure. */
-#ifndef NP_POLICY_NEAR_MISS_H
-#define NP_POLICY_NEAR_MISS_H
+#pragma once
 
 #include "policy/decide.h"
 
@@ -27,5 +26,3 @@ size_t policy_near_misses(const struct policy *policy, const struct facts *facts
 /* "\"*.example.org\" does not cover \"example.org\" itself; \".example.org\" does" */
 #define NEAR_TEXT_SIZE 1024
 void near_miss_text(const struct near_miss *near, const char *name, char text[static NEAR_TEXT_SIZE]);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NP_POLICY_NET_H
-#define NP_POLICY_NET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ static inline bool net_holds(const struct np_addr *net, uint8_t bits, const stru
 		return false;
 	return !rest || ((net->b[whole] ^ addr->b[whole]) >> (8 - rest)) == 0;
 }
-
-#endif

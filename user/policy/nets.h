@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Ranges of addresses that rules name, nested as they lie in each other. */
-#ifndef NP_POLICY_NETS_H
-#define NP_POLICY_NETS_H
+#pragma once
 
 #include "policy/policy.h"
 
@@ -25,5 +24,3 @@ int net_table_make(struct arena *arena, const struct policy *policy, const struc
 		   struct net_table **ret);
 /* The narrowest range that holds addr (as np_addr_carried() gives it), or NULL. The others are up from there. */
 const struct net_node *net_table_find(const struct net_table *table, const struct np_addr *addr);
-
-#endif

@@ -5,8 +5,7 @@
  * In them a name in braces stands for a fact: {session} {cause} {dataset} {reason} {level} {mode} {allowed}. Braces
  * themselves are written twice.
  */
-#ifndef NP_POLICY_NOTICE_TEXT_H
-#define NP_POLICY_NOTICE_TEXT_H
+#pragma once
 
 #include "base/buf.h"
 #include "policy/policy.h"
@@ -29,5 +28,3 @@ const char *notice_template_check(const char *text, size_t len, char problem[sta
 
 /* At most NP_NOTICE_TEXT bytes are appended; what is longer is cut at a character and ends in "...". */
 void notice_write(const struct policy *policy, const struct notice_facts *facts, struct buf *out);
-
-#endif

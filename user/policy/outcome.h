@@ -10,8 +10,7 @@
  *   - in PROXIED port 53 is the DNS gate's, a synthetic address stands for a name, and a name is for TCP only;
  *   - in PROXIED a name that leads to this host, to nowhere or to many is refused (address_refused).
  */
-#ifndef NP_POLICY_OUTCOME_H
-#define NP_POLICY_OUTCOME_H
+#pragma once
 
 #include "policy/decide.h"
 
@@ -31,5 +30,3 @@ static inline bool outcome_is_beside_rules(enum np_reason reason)
 #define VERDICT_TEXT_SIZE 1280
 void verdict_text(const struct policy *policy, const struct facts *facts, const struct verdict *verdict,
 		  char text[static VERDICT_TEXT_SIZE]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Facts from the words that people write: in .case files and for `netpawl policy explain`. Pure. */
-#ifndef NP_POLICY_PARSE_ATTEMPT_H
-#define NP_POLICY_PARSE_ATTEMPT_H
+#pragma once
 
 #include "policy/decide.h"
 
@@ -29,5 +28,3 @@ int attempt_local(struct facts *facts, const char **ret_problem); /* that is an 
 /* What the name is an alias of, on the way to its address: "a.example, b.example". */
 int attempt_aliases(struct arena *arena, const char *list, struct facts *facts, const char **ret_problem);
 int attempt_websocket(struct facts *facts, const char **ret_problem);
-
-#endif

@@ -4,8 +4,7 @@
  *
  *   NAME | ADDRESS | ADDRESS/BITS, then perhaps :PORT, :FIRST-LAST or :*, then perhaps /tcp or /udp
  */
-#ifndef NP_POLICY_PATTERN_H
-#define NP_POLICY_PATTERN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ const char *pattern_settle(struct pattern *pattern, enum pattern_use use);
 bool pattern_spans_dns(const struct pattern *pattern);
 /* Metadata addresses are some of its addresses, but not all. */
 bool pattern_spans_metadata(const struct pattern *pattern);
-
-#endif

@@ -3,8 +3,7 @@
  * The shape of a placeholder, as like: writes it. "{N}" is N letters and digits that nobody can guess, "{N:hex}" and
  * "{N:digits}" are the same from fewer characters; everything else stands for itself. "jwt" is a JSON Web Token. Pure.
  */
-#ifndef NP_POLICY_PLACEHOLDER_SHAPE_H
-#define NP_POLICY_PLACEHOLDER_SHAPE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ int shape_next(const char **at, struct shape_part *ret);
 /* NULL, or a sentence that says why it cannot be used. A good one has 128 bits that are random, fits NP_PLACEHOLDER_MAX, and
  * is written the same in a URL, in a form and in JSON, so that it is found wherever a client puts it. */
 const char *placeholder_shape_problem(const char *like);
-
-#endif

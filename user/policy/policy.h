@@ -8,8 +8,7 @@
  *
  * Pure but for files.c, which opens what include: names.
  */
-#ifndef NP_POLICY_POLICY_H
-#define NP_POLICY_POLICY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -167,5 +166,3 @@ static inline void policy_free_cleanup(struct policy **policy)
 	policy_free(*policy);
 }
 #define _policy_ __attribute__((__cleanup__(policy_free_cleanup)))
-
-#endif

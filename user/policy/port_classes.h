@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What rules say of the ports at an address, and the same said at many addresses kept once. */
-#ifndef NP_POLICY_PORT_CLASSES_H
-#define NP_POLICY_PORT_CLASSES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ int port_rule_add(struct port_rules *port_rules, const struct port_rule *port_ru
 /* The class that says just this; a new one when there is none, and *ret_new tells. 0 is the class that says nothing. */
 int classes_find(struct classes *classes, const struct port_rules *port_rules, uint32_t *ret, bool *ret_new);
 void classes_free(struct classes *classes);
-
-#endif

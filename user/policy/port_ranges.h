@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* First match over ranges of ports: who has which ports, once all that came before have taken theirs. */
-#ifndef NP_POLICY_PORT_RANGES_H
-#define NP_POLICY_PORT_RANGES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ static inline size_t segments_room(size_t n, size_t n_cuts)
 
 /* Calls fn for each aligned block of ports (first, how many leading bits of 16 they share) that makes up a range. */
 void range_blocks(uint16_t first, uint16_t last, void (*fn)(void *data, uint16_t first, unsigned bits), void *data);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is wrong with a policy, each with its place. */
-#ifndef NP_POLICY_PROBLEM_H
-#define NP_POLICY_PROBLEM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ void problem_point(struct problem *problem, const char *file, uint32_t line);
 void problem_format(const struct problem *problem, char text[static PROBLEM_LINE_SIZE]);
 /* The first error (a warning if there is none) as such a line; "" when there is nothing. */
 void problems_first(const struct problems *problems, char text[static PROBLEM_LINE_SIZE]);
-
-#endif

@@ -3,8 +3,7 @@
  * The upstream proxy: the HTTP proxy that the inspector goes by where a network has no other way out. It is a way, not a
  * permission: what may be reached is said by rules, before anybody asks how.
  */
-#ifndef NP_POLICY_PROXY_H
-#define NP_POLICY_PROXY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ bool policy_is_proxy(const struct policy *policy, const struct host *host, uint1
 /* localhost and the names of metadata services: whoever resolves them finds himself. A proxy must not be asked for them, for
  * nobody here sees where they lead then. */
 bool name_is_proxys_own(const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Text from a policy file on its way into a message: nothing of it moves a cursor, hides, or turns around. */
-#ifndef NP_POLICY_QUOTE_H
-#define NP_POLICY_QUOTE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -13,5 +12,3 @@ const char *text_quote(char out[static QUOTE_SIZE], const char *text, size_t len
 /* Copies text: what is not printable becomes a question mark, and what does not fit is cut and ends in three dots.
  * out and text may be the same. size is at least 4. */
 void text_clean(char *out, size_t size, const char *text, size_t len);
-
-#endif

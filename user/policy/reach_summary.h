@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a session may reach, for people and for agents: the other half of a refusal. Pure. */
-#ifndef NP_POLICY_REACH_SUMMARY_H
-#define NP_POLICY_REACH_SUMMARY_H
+#pragma once
 
 #include "base/buf.h"
 #include "policy/policy.h"
@@ -30,5 +29,3 @@ void policy_reach(const struct policy *policy, const struct np_rung *rung, const
 
 /* The same as the end of a sentence: "only api.openai.com, ... and itself". */
 void reach_text(const struct policy *policy, enum np_mode mode, const struct reach *reach, struct buf *out);
-
-#endif

@@ -5,8 +5,7 @@
  * Whoever finds something wrong says so in reader->problems and goes on, so that one run shows all of it. The
  * functions return 0 then too; -ENOMEM is their only failure.
  */
-#ifndef NP_POLICY_READ_H
-#define NP_POLICY_READ_H
+#pragma once
 
 #include "policy/keys.h"
 #include "policy/pattern.h"
@@ -166,5 +165,3 @@ int read_conditions(struct reader *reader, const struct node *const *fields, boo
 
 /* Moves everything to policy. */
 int reader_finish(struct reader *reader);
-
-#endif

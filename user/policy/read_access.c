@@ -5,10 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/cleanup.h"
 #include "policy/quote.h"
-#include "vocab/limits.h"
 
 static int caller_add(struct reader *reader, const struct node *entry, unsigned role, const char *const *sessions)
 {

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/cleanup.h"
 #include "vocab/words.h"
 #include "policy/credential.h"
 #include "policy/quote.h"

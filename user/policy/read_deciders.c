@@ -2,11 +2,9 @@
 #include "policy/read.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/un.h>
 
 #include "base/arena.h"
-#include "base/cleanup.h"
 #include "policy/quote.h"
 #include "vocab/limits.h"
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/cleanup.h"
 #include "policy/quote.h"
 #include "vocab/limits.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The rules of a policy as data: what the reader makes and the compiler takes. */
-#ifndef NP_POLICY_RULE_H
-#define NP_POLICY_RULE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -140,5 +139,3 @@ struct approval {
 	bool once;	 /* remember: once. An answer is for one request: nothing is granted for longer */
 	struct place at; /* line 0: not written */
 };
-
-#endif

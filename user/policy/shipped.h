@@ -3,8 +3,7 @@
  * Lists that come with netpawl, for policies that name them and have none of that name themselves. They are part of the
  * program, so that a policy that names one needs no file of another directory, and of the hash of policies that use them.
  */
-#ifndef NP_POLICY_SHIPPED_H
-#define NP_POLICY_SHIPPED_H
+#pragma once
 
 struct loading; /* include.h */
 
@@ -13,5 +12,3 @@ extern const char shipped_lists[];	  /* a policy file with lists: and nothing el
 
 /* Reads them behind the author's own lists, if one is named and is not there. As load.c's others. */
 int shipped_read(struct loading *l);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A policy as the bytes it was read from, for a process that has no files: read there, it is the same policy. */
-#ifndef NP_POLICY_SNAPSHOT_H
-#define NP_POLICY_SNAPSHOT_H
+#pragma once
 
 #include "base/buf.h"
 #include "policy/policy.h"
@@ -20,5 +19,3 @@ int snapshot_each(const void *data, size_t len, const char **ret_shown, const ch
 
 void snapshot_begin(struct buf *record, const char *shown, const char *first);
 void snapshot_add(struct buf *record, const char *name, const char *text, size_t len);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* "Did you mean ...?" */
-#ifndef NP_POLICY_SUGGEST_H
-#define NP_POLICY_SUGGEST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -20,5 +19,3 @@ struct suggestion {
 void suggestion_offer(struct suggestion *suggestion, const char *word);
 
 const char *suggest_word(const char *text, const char *const *words, size_t n_words);
-
-#endif

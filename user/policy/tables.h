@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The part of a policy that the gate decides by itself, as entries for its maps. kernel/ loads them. */
-#ifndef NP_POLICY_TABLES_H
-#define NP_POLICY_TABLES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ const struct rule *gate_rule_find(const struct policy *policy, __u32 number);
 /* The destination of the rule that a decision of the gate was about, or NULL. */
 const struct pattern *gate_pattern_find(const struct policy *policy, const struct rule *rule,
 					const struct np_event *event);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One pattern of a rule with what a decision needs of both, in 16 bytes: most decisions never look at the rule itself,
  * which with 100,000 of them would have to come from memory each time. */
-#ifndef NP_POLICY_TARGET_H
-#define NP_POLICY_TARGET_H
+#pragma once
 
 #include "policy/policy.h"
 
@@ -53,5 +52,3 @@ static inline struct target target_make(const struct policy *policy, const struc
 					    : 0)),
 	};
 }
-
-#endif

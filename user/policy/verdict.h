@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the policy says of one attempt: see decide.h. Who acts on a verdict needs no more than this. */
-#ifndef NP_POLICY_VERDICT_H
-#define NP_POLICY_VERDICT_H
+#pragma once
 
 #include "policy/policy.h"
 #include "reason.h"
@@ -25,5 +24,3 @@ static inline bool denied_quietly(const struct rule *rule, const struct pattern 
 {
 	return (rule && rule->quiet) || (pattern && pattern->quiet);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a person should know before he answers a question. No part of a decision. Pure. */
-#ifndef NP_POLICY_WARNINGS_H
-#define NP_POLICY_WARNINGS_H
+#pragma once
 
 #include "policy/policy.h"
 
@@ -25,5 +24,3 @@ struct warnings {
 
 /* The names that it may be mistaken for are those that the policy allows, and a few that everybody knows. */
 void warnings_find(const struct policy *policy, const struct warning_facts *facts, struct warnings *ret);
-
-#endif

@@ -4,8 +4,7 @@
  * anchors, aliases, tags, merge keys, keys that are no scalars or are there twice, a second document, text that is not
  * UTF-8 or holds what nobody sees. Pure.
  */
-#ifndef NP_POLICY_YAML_H
-#define NP_POLICY_YAML_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ bool node_is_null(const struct node *node);
  * error in problems; -ENOMEM. */
 int yaml_read(struct arena *arena, const char *text, size_t len, const char *shown, uint16_t file, size_t *nodes,
 	      struct problems *problems, const struct node **ret_root);
-
-#endif

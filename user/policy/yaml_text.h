@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is wrong with a policy file as text, or as YAML, in words that help. For yaml.c. */
-#ifndef NP_POLICY_YAML_TEXT_H
-#define NP_POLICY_YAML_TEXT_H
+#pragma once
 
 #include <stddef.h>
 #include <yaml.h>
@@ -15,5 +14,3 @@ int yaml_syntax_problem(struct problems *problems, const char *shown, const yaml
 			size_t len);
 /* "*name" without quotes. -EINVAL with an error. */
 int yaml_unquoted_star(struct problems *problems, const char *shown, const yaml_mark_t *mark, const char *name);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The names that a name stands for (CNAME) on the way to an address: whoever keeps the address keeps them, for a rule may
  * deny them. Never changed once they are made, so they are shared. */
-#ifndef NP_RESOLVER_ALIASES_H
-#define NP_RESOLVER_ALIASES_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -47,5 +46,3 @@ static inline void route_clear(struct route *route)
 	aliases_unref(route->aliases);
 	route->aliases = NULL;
 }
-
-#endif

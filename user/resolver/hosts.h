@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The names of a hosts file, from its text: the process that uses them sees no files. */
-#ifndef NP_RESOLVER_HOSTS_H
-#define NP_RESOLVER_HOSTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ void hosts_free(struct hosts *hosts);
 /* Is the name (canonical) in the file? Then only the file says what its addresses are, of both families. localhost, and
  * what is below it, is the loopback if the file does not say (RFC 6761, 6.3): no DNS server is asked for that. */
 bool hosts_find(const struct hosts *hosts, const char *name, struct addresses ret[static FAMILY_COUNT]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Questions to the resolvers, by c-ares, on the loop. */
-#ifndef NP_RESOLVER_NAMESERVERS_H
-#define NP_RESOLVER_NAMESERVERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ void nameservers_tick(struct nameservers *nameservers); /* every 50 ms or so */
  * -ECANCELED. Not from inside of known_all_of(). */
 typedef bool query_wanted_fn(void *ctx, const struct query *query);
 void nameservers_cancel(struct nameservers *nameservers, query_wanted_fn *wanted, void *ctx);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Records of names other than addresses, as the resolvers have them: what is remembered, and questions for the rest. */
-#ifndef NP_RESOLVER_RECORDS_H
-#define NP_RESOLVER_RECORDS_H
+#pragma once
 
 #include "loop/loop.h"
 #include "wire/dns.h"
@@ -31,5 +30,3 @@ bool records_get(struct records *records, const char *name, uint16_t type, struc
 /* Takes back the questions that are not wanted any more: they are not repeated on the wire, and on_known() is not called. */
 typedef bool records_wanted_fn(void *ctx, const char *name, uint16_t type);
 void records_cancel(struct records *records, records_wanted_fn *wanted);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* From names to addresses: the hosts file, what is remembered, and the resolvers for the rest. */
-#ifndef NP_RESOLVER_RESOLVER_H
-#define NP_RESOLVER_RESOLVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/queue.h>
@@ -50,5 +49,3 @@ static inline bool known_all(const struct known *known)
 {
 	return known->known_all_of[FAMILY_V6] && known->known_all_of[FAMILY_V4];
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Content codings undone as a stream: gzip, deflate, br and zstd, one upon the other if a message says so. Memory is bounded by the
  * windows of the codings, output by what the caller takes at a time, and all of it by a ratio.
  */
-#ifndef NP_SECRETS_DECODE_H
-#define NP_SECRETS_DECODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ enum decoded decoder_read(struct decoder *decoder, const char *data, size_t len,
 /* Of what a client accepts (the value of accept-encoding, or NULL: it does not say) what a decoder knows, appended to out: "identity" at
  * least. Qualities stay with their codings. */
 void decoder_narrow(const char *accepts, size_t len, struct buf *out);
-
-#endif

@@ -4,8 +4,7 @@
  * hexadecimal digits. What escapes single bytes of these, percent-encoding and JSON's backslashes, is taken away before the
  * search: see unescape.h.
  */
-#ifndef NP_SECRETS_FORMS_H
-#define NP_SECRETS_FORMS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ int needle_shares_first(const struct needle *needle);
 int needle_shares_last(const struct needle *needle);
 /* Six bits, or -1; both alphabets. */
 int base64_digit(char c);
-
-#endif

@@ -4,8 +4,7 @@
  * the credential, so that daemon and workers make the same without telling each other, and it stays what it is for as long as
  * the key does. It is worth nothing outside of its session. Pure.
  */
-#ifndef NP_SECRETS_PLACEHOLDER_H
-#define NP_SECRETS_PLACEHOLDER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ struct placeholder_key {
 /* Writes it, with a NUL, and returns its length. like is one that placeholder_shape_problem() has nothing against. */
 size_t placeholder_make(const struct placeholder_key *key, const char *session, const char *credential,
 			const char *like, char ret[static NP_PLACEHOLDER_MAX + 1]);
-
-#endif

@@ -3,8 +3,7 @@
  * The placeholders of one session, to be found in what it sends: by eight bytes of each that are random, so that the time does
  * not depend on how many there are. Pure.
  */
-#ifndef NP_SECRETS_PLACEHOLDER_SET_H
-#define NP_SECRETS_PLACEHOLDER_SET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ const struct placeholder *placeholder_set_find(const struct placeholder_set *set
 					       size_t *ret_at);
 /* How many bytes at the end of the text could be the beginning of one. */
 size_t placeholder_set_pending(const struct placeholder_set *set, const char *text, size_t len);
-
-#endif

@@ -3,8 +3,7 @@
  * Secrets in a text become their placeholders, in the form in which each was found. Bytes in, bytes out: what could still become a
  * secret when more has come is not used, and is offered again in front of that.
  */
-#ifndef NP_SECRETS_SCRUB_H
-#define NP_SECRETS_SCRUB_H
+#pragma once
 
 #include "secrets/search.h"
 #include "secrets/unescape.h"
@@ -44,5 +43,3 @@ int scrub(struct scrubber *scrubber, const struct scrub_words *words, const char
 
 /* Is there a secret in it? Its number, or -1; *ret_used as above, up to the first. -ENOMEM or -E2BIG are below -1. */
 int scrub_look(struct scrubber *scrubber, const char *data, size_t len, bool end, size_t *ret_used);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Nothing is kept between two calls: a text that comes in pieces is searched by holding back what could still become a hit.
  */
-#ifndef NP_SECRETS_SEARCH_H
-#define NP_SECRETS_SEARCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ enum found search_next(const struct search *search, const char *text, size_t len
 /* Does a text that comes in two parts begin with a needle? The head is not empty, and shorter than any. */
 enum found search_begins(const struct search *search, const char *head, size_t head_len, const char *text, size_t len,
 			 bool end, const struct needle **ret);
-
-#endif

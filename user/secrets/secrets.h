@@ -4,8 +4,7 @@
  * (vault.h), a worker those that the daemon gave it. A value of one policy is no value of another, even if the names are the
  * same: the other may send it elsewhere.
  */
-#ifndef NP_SECRETS_SECRETS_H
-#define NP_SECRETS_SECRETS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ int secrets_put(struct secrets *secrets, const char *policy, const char *name, c
 const struct secret *secrets_find(const struct secrets *secrets, const char *policy, const char *name, uint64_t now_ns);
 /* Forgets all but those of this policy; NULL: all. */
 void secrets_keep(struct secrets *secrets, const char *policy);
-
-#endif

@@ -4,8 +4,7 @@
  * which it never had. Signatures in the Authorization header only: a presigned URL would be good for whoever sees it, and the
  * signatures of chunks would all have to be made anew.
  */
-#ifndef NP_SECRETS_SIGV4_H
-#define NP_SECRETS_SIGV4_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ void sigv4_hash(const char *data, size_t len, char ret[static SIGV4_HASH]);
 /* The value of the header authorization. body: the hash of the body where sigv4_look() wants it, or NULL. 0; -EINVAL: the request
  * is none that can be signed; -ENOMEM, -E2BIG by out. */
 int sigv4_sign(const struct sigv4_request *request, const struct sigv4_key *key, const char *body, struct buf *out);
-
-#endif

@@ -4,8 +4,7 @@
  * (percent-encoding, escapes of JSON, base64 of Basic) is done here. Whether the value may stand there is the caller's word.
  * Pure.
  */
-#ifndef NP_SECRETS_SLOTS_H
-#define NP_SECRETS_SLOTS_H
+#pragma once
 
 #include "base/buf.h"
 #include "policy/credential.h"
@@ -47,5 +46,3 @@ void slot_write_query(const struct credential_slot *slot, const struct secret *s
 
 void buf_wipe(struct buf *buf); /* and frees it */
 #define _wiped_ __attribute__((__cleanup__(buf_wipe)))
-
-#endif

@@ -5,8 +5,7 @@
  * in nobody says reliably, so all are undone at once; a search looks at both, the text and this. One for values that have signs of escapes
  * of their own looks at what the text is in other ways, too.
  */
-#ifndef NP_SECRETS_UNESCAPE_H
-#define NP_SECRETS_UNESCAPE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,5 +65,3 @@ struct origin_span {
 	const struct escape *escape;
 };
 struct origin_span plain_text_origin(const struct plain_text *plain, size_t index);
-
-#endif

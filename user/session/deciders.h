@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the session service needs of the deciders, as an interface beside struct inspectors: supervisor/ provides it. */
-#ifndef NP_SESSION_DECIDERS_H
-#define NP_SESSION_DECIDERS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ struct decider_calls {
 	void (*withdraw)(void *ctx,
 			 uint64_t id); /* nobody waits for the answer: it does not come. An unknown one is fine */
 };
-
-#endif

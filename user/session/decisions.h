@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Inside the session service: what deciders are asked, and their answers that are used again. */
-#ifndef NP_SESSION_DECISIONS_H
-#define NP_SESSION_DECISIONS_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -65,5 +64,3 @@ void decisions_over(struct service *service, const char *session, const struct n
 void decision_frame(struct service *service, const struct decision_open *open, const struct question_ask *ask,
 		    struct buf *out);
 void decision_body_frame(uint64_t id, const char *bytes, size_t len, bool whole, struct buf *out); /* likewise */
-
-#endif

@@ -4,8 +4,7 @@
  * it, daemon/ joins the two, a unit test puts a recording one in its place.
  * Every function returns 0 or -errno. None of them can loosen anything.
  */
-#ifndef NP_SESSION_GATE_H
-#define NP_SESSION_GATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -130,5 +129,3 @@ struct gate {
 	 * there is not yet: then it is to be asked again. May be NULL: the sweep finds it. */
 	bool (*way_watch)(void *ctx, const char *path);
 };
-
-#endif

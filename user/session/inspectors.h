@@ -9,8 +9,7 @@
  * Reports on requests may arrive while a verb of the service is at work. They wait where they are, in the ledgers' rings,
  * which are bounded: no function but receive() may call back into the service.
  */
-#ifndef NP_SESSION_INSPECTORS_H
-#define NP_SESSION_INSPECTORS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -102,5 +101,3 @@ struct inspectors_debug {
 	void (*session)(void *ctx, const char *session, struct buf *out); /* its CA, its names */
 	void (*inspectors)(void *ctx, uint32_t number, struct buf *out);  /* the last: the question is over */
 };
-
-#endif

@@ -3,8 +3,7 @@
  * Notices on their way to whoever reads them: as JSON, and as a file for each session, DIR/USER/SESSION/notices.ndjson,
  * that sandboxes see through a read-only mount of its directory.
  */
-#ifndef NP_SESSION_NOTICE_FILE_H
-#define NP_SESSION_NOTICE_FILE_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/fs.h"
@@ -29,5 +28,3 @@ int why_file_put(const char *dir, const struct session_name *name, const struct 
 int notice_file_remove(const char *dir, const struct session_name *name); /* a missing one is fine */
 /* Sessions that have one, or had and the rest of it is there. */
 void notice_files_each(const char *dir, void (*fn)(void *data, const struct session_name *name), void *data);
-
-#endif

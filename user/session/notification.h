@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What somebody is told of a question or a run that waits (approval: notify:): who, what kind, where to. No URL, no header, no argument. Pure. */
-#ifndef NP_SESSION_NOTIFICATION_H
-#define NP_SESSION_NOTIFICATION_H
+#pragma once
 
 #include "session/store.h"
 
@@ -13,5 +12,3 @@ struct notification {
 
 void notification_of_question(const struct question_row *row, struct notification *ret);
 void notification_of_run(const struct run_row *row, struct notification *ret);
-
-#endif

@@ -5,8 +5,7 @@
  * worth ends by itself: when it is used (once), when its time is over, when the session rises or ends, when the policy does not
  * ask for it any more.
  */
-#ifndef NP_SESSION_QUESTION_H
-#define NP_SESSION_QUESTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -79,5 +78,3 @@ struct question_row {
 	uint64_t over_us;		  /* it expired or became void; the answer is used or holds no more */
 	char ended_by[QUESTION_WHO_SIZE]; /* who took the answer back; empty: nobody did */
 };
-
-#endif

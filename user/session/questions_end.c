@@ -8,7 +8,6 @@
 #include "base/sql.h"
 #include "policy/asked.h"
 #include "session/questions_internal.h"
-#include "vocab/limits.h"
 
 #define DAEMON "daemon" /* who ends what nobody has taken back */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Questions inside the session service: what waits for an answer, and the answers that hold. */
-#ifndef NP_SESSION_QUESTIONS_INTERNAL_H
-#define NP_SESSION_QUESTIONS_INTERNAL_H
+#pragma once
 
 #include "session/service_internal.h"
 
@@ -55,5 +54,3 @@ void question_end(struct service *service, struct question *question, enum quest
 		  const char *why);
 int questions_record(struct service *service); /* what is over; also tried by each sweep */
 void questions_sweep(struct service *service); /* what time does to them */
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NP_SESSION_REGISTRABLE_H
-#define NP_SESSION_REGISTRABLE_H
+#pragma once
 
 /*
  * The registrable domain of a canonical host name, by the public suffix list with its private section: example.org of
@@ -9,5 +8,3 @@
  * no list.
  */
 int registrable_domain(const char *host, char ret[static 256]);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Single-threaded. Sessions are read from the store; live sandboxes are in memory.
  */
-#ifndef NP_SESSION_SERVICE_H
-#define NP_SESSION_SERVICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -379,5 +378,3 @@ int service_forwards_each(struct service *service, const char *session,
 /* What the kernel holds of a sandbox, for whoever looks for a fault: info->rung is what it is taken to hold. */
 int service_kernel_rung(struct service *service, uint64_t cgroup_id, struct np_rung *ret);
 struct store *service_store(struct service *service);
-
-#endif

@@ -7,8 +7,7 @@
  * runs.c, starters.c, decisions.c (what deciders are asked), forwards.c, recover.c, reload.c (a new policy), notices.c, lifetime.c
  * (what is forgotten). What people are asked has a header of its own, questions_internal.h.
  */
-#ifndef NP_SESSION_SERVICE_INTERNAL_H
-#define NP_SESSION_SERVICE_INTERNAL_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -397,5 +396,3 @@ void sandbox_abandon(struct service *service, struct sandbox *sandbox);
 void sandboxes_look(struct service *service);
 /* Ends it if it emptied or is gone. The sandbox may be freed. */
 void sandbox_check(struct service *service, struct sandbox *sandbox);
-
-#endif

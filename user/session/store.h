@@ -6,8 +6,7 @@
  * The store can raise and cannot lower: its only update of a level or a mode takes
  * the maximum, in SQL, and a trigger refuses anything else.
  */
-#ifndef NP_SESSION_STORE_H
-#define NP_SESSION_STORE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -250,5 +249,3 @@ int store_questions_each(struct store *store, const char *session, bool open,
 /* Earlier answers in this session about this host. */
 int store_questions_before(struct store *store, const struct question_row *row, unsigned *ret_allowed,
 			   unsigned *ret_denied);
-
-#endif

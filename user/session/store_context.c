@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a session is for, as its platform says: for deciders. It goes with the session. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/cleanup.h"
 #include "base/sql.h"
 #include "session/store_internal.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by store.c (the verbs), store_notices.c (those on notices), store_runs.c (those on runs), store_questions.c, store_lifetime.c (what
  * is forgotten, and what is not), store_wal.c (the log) and store_open.c (the file, the schema, the settings). */
-#ifndef NP_SESSION_STORE_INTERNAL_H
-#define NP_SESSION_STORE_INTERNAL_H
+#pragma once
 
 #include "base/sql.h"
 #include "session/store.h"
@@ -179,5 +178,3 @@ extern const char *const store_levels_tally;
 extern const char *const store_questions_schema,
 	*const store_questions_again, *const store_questions_triggers, *const store_questions_more,
 									       *const store_questions_return;
-
-#endif

@@ -3,8 +3,7 @@
  * What sessions did lately, for deciders: the last requests of each, and the bytes of bodies that went to each host. In memory, as
  * far as it was reported, and of the sessions that were last busy: a daemon that starts knows nothing.
  */
-#ifndef NP_SESSION_TRAIL_H
-#define NP_SESSION_TRAIL_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/queue.h>
@@ -37,5 +36,3 @@ void trails_forget(struct trails *trails, const struct hash_key *key, const char
 /* Members "sent_to_host" and "recent" of the JSON object at hand. */
 void trails_put(const struct trails *trails, const struct hash_key *key, const char *session, const char *host,
 		struct buf *out);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * The directories above a workspace are root's alone, so nobody in a sandbox can put anything in their place.
  */
-#ifndef NP_SESSION_WORKSPACES_H
-#define NP_SESSION_WORKSPACES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ int workspaces_end(struct workspaces *workspaces, const struct session_name *ses
 void workspaces_sweep(struct workspaces *workspaces, uint64_t archive_max);
 /* The path of a workspace that exists; -ENOENT. */
 int workspaces_find(struct workspaces *workspaces, const struct session_name *session, char path[static FS_PATH_SIZE]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by workspaces.c (those that are used) and workspaces_end.c (those whose session has ended). */
-#ifndef NP_SESSION_WORKSPACES_INTERNAL_H
-#define NP_SESSION_WORKSPACES_INTERNAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ void user_of(const struct session_name *name, char user[static NP_NAME_MAX + 1])
 /* workspaces_end.c */
 int ended_open(struct workspaces *workspaces);
 void ended_close(struct workspaces *workspaces);
-
-#endif

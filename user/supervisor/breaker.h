@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A circuit breaker: after NP_DECIDER_FAILURES failures in a row nothing is tried for NP_DECIDER_PAUSE_MS; the first failure
  * after that is enough for the next pause. Pure: time is passed in. Zeroed: whole. */
-#ifndef NP_SUPERVISOR_BREAKER_H
-#define NP_SUPERVISOR_BREAKER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ static inline void breaker_fail(struct breaker *breaker, uint64_t now_ns)
 	breaker->trips++;
 	breaker->until_ns = now_ns + NP_DECIDER_PAUSE_MS * 1000000ull;
 }
-
-#endif

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Files of the host that the inspector needs and cannot read, as files in memory. */
-#ifndef NP_SUPERVISOR_CONFIG_BLOBS_H
-#define NP_SUPERVISOR_CONFIG_BLOBS_H
+#pragma once
 
 /* LINK_SETTINGS; resolvers NULL: those of /etc/resolv.conf. */
 int blob_settings(const char *resolvers, int *ret_fd);
 /* LINK_ROOTS. A file that cannot be read is warned of: then no origin is trusted. */
 int blob_roots(const char *file, int *ret_fd);
-
-#endif

@@ -2,7 +2,6 @@
 /* The channel of one decider: its command, or a connection to its socket, and the process that reads what comes from there. */
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,8 +3,7 @@
  * The policy's deciders: started or dialled, asked, watched, and started or dialled again. Each has a netpawl-decide, which reads
  * what it sends; the daemon never waits for either. Whatever goes wrong is an answer that does not come: the request is refused.
  */
-#ifndef NP_SUPERVISOR_DECIDERS_H
-#define NP_SUPERVISOR_DECIDERS_H
+#pragma once
 
 #include "base/buf.h"
 #include "kernel/kernel.h"
@@ -32,5 +31,3 @@ void deciders_policy(struct deciders *deciders, const struct policy *policy);
 struct decider_calls deciders_calls(struct deciders *deciders);
 void deciders_describe(const struct deciders *deciders, struct buf *out); /* an array, for the health's answer */
 void deciders_metrics(const struct deciders *deciders, struct buf *out);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Inside of the deciders. Files: deciders.c (all of them; what is asked, and what came of it), decider_process.c (the processes
  * and the connection of one). */
-#ifndef NP_SUPERVISOR_DECIDERS_INTERNAL_H
-#define NP_SUPERVISOR_DECIDERS_INTERNAL_H
+#pragma once
 
 #include <sys/queue.h>
 #include <sys/types.h>
@@ -68,5 +67,3 @@ bool line_reap(struct decider_line *line); /* true: nothing of it is left */
 /* -- deciders.c */
 void line_end(struct decider_line *line, const char *why); /* the channel is over */
 int line_receive(struct decider_line *line);		   /* one message of its reader; -EAGAIN; -errno */
-
-#endif

@@ -3,8 +3,7 @@
  * What the policy's metrics: and events: bring to other systems of the host: a netpawl-export for each, started, watched and
  * started again. They observe: whatever becomes of them changes no decision.
  */
-#ifndef NP_SUPERVISOR_EXPORTERS_H
-#define NP_SUPERVISOR_EXPORTERS_H
+#pragma once
 
 #include "base/buf.h"
 #include "loop/loop.h"
@@ -26,5 +25,3 @@ void exporters_free(struct exporters *exporters);
 void exporters_policy(struct exporters *exporters, const struct policy *policy); /* that holds from now on */
 void exporters_describe(const struct exporters *exporters, struct buf *out);	 /* an array, for the health's answer */
 void exporters_metrics(const struct exporters *exporters, struct buf *out);
-
-#endif

@@ -4,8 +4,7 @@
  * far each ring was read, what was told. All are files in the run directory, mapped: whoever is killed, they stay, and the
  * next daemon goes on from there. A reboot may take them, and with them go the sandboxes.
  */
-#ifndef NP_SUPERVISOR_LEDGERS_H
-#define NP_SUPERVISOR_LEDGERS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -73,5 +72,3 @@ uint64_t ledgers_unread(const struct ledgers *ledgers, unsigned index); /* bytes
 int ledgers_fd(const struct ledgers *ledgers, unsigned index);
 int ledgers_drain(struct ledgers *ledgers, unsigned index, uint64_t most);
 void ledgers_reset(struct ledgers *ledgers, unsigned index);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What ledgers.c and ledger_files.c share. */
-#ifndef NP_SUPERVISOR_LEDGERS_INTERNAL_H
-#define NP_SUPERVISOR_LEDGERS_INTERNAL_H
+#pragma once
 
 #include "base/table.h"
 #include "supervisor/ledgers.h"
@@ -39,5 +38,3 @@ struct ledgers {
 int index_open(struct ledgers *l);
 int ledger_open(struct ledgers *l, unsigned i); /* the index comes first */
 int chunk_reserve(struct ledgers *l);		/* memory for some more slots, in every file; -ENOSPC: these are all */
-
-#endif

@@ -4,8 +4,7 @@
  * posted to, with the id and a line about it, and nothing else. Nobody waits for it: what fails, is late or is too much is
  * counted and logged, and changes no answer.
  */
-#ifndef NP_SUPERVISOR_NOTIFY_H
-#define NP_SUPERVISOR_NOTIFY_H
+#pragma once
 
 #include "base/buf.h"
 #include "kernel/kernel.h"
@@ -26,5 +25,3 @@ void notifier_policy(struct notifier *notifier, const struct policy *policy); /*
 /* One more waits. Texts are copied; what is not printable ASCII in them becomes '?'. */
 void notifier_put(struct notifier *notifier, const char *session, const char *id, const char *summary);
 void notifier_describe(const struct notifier *notifier, struct buf *out); /* a member of the health's answer */
-
-#endif

@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/clone.h"
 
 int spawn_pair(int ret[2])

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Starting a process in a cgroup, with just the descriptors that it is given. */
-#ifndef NP_SUPERVISOR_SPAWN_H
-#define NP_SUPERVISOR_SPAWN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ struct spawn_user {
 };
 int spawn_apart(const struct spawn_user *user, const char *const *argv, int stream, int errors, pid_t *ret);
 void spawn_end(pid_t pid); /* kills and reaps */
-
-#endif

@@ -6,8 +6,7 @@
  * What they report waits in their ledgers until the loop calls us, or supervisor_receive()
  * is called: whoever waits for an inspector's answer in the middle of something is not called back.
  */
-#ifndef NP_SUPERVISOR_SUPERVISOR_H
-#define NP_SUPERVISOR_SUPERVISOR_H
+#pragma once
 
 #include "base/buf.h"
 #include "supervisor/ledgers.h"
@@ -88,5 +87,3 @@ void supervisor_cas_wipe(const char *path);			/* without one: nobody is left who
 
 /* What they show of themselves; on_debug() of the config is called when a question may be over. */
 struct inspectors_debug supervisor_debug(struct supervisor *supervisor);
-
-#endif

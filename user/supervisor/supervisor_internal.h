@@ -7,8 +7,7 @@
  * themselves), listening.c (where they listen for sandboxes with a network of their own), asks.c (what they ask people about),
  * secrets_brief.c (values of credentials), spawn.c, config_blobs.c.
  */
-#ifndef NP_SUPERVISOR_SUPERVISOR_INTERNAL_H
-#define NP_SUPERVISOR_SUPERVISOR_INTERNAL_H
+#pragma once
 
 #include <sys/queue.h>
 #include <sys/types.h>
@@ -211,5 +210,3 @@ void left_learn(struct supervisor *w, const struct link_sandbox *message);
 int batch_make(struct supervisor *w, bool cas_only, int *ret_fd);
 void briefing_leave(struct supervisor *w); /* frees the ledger entries of those that are forgotten */
 void briefing_clear(struct supervisor *w);
-
-#endif

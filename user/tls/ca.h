@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A session's own certificate authority and the leaves that it signs. */
-#ifndef NP_TLS_CA_H
-#define NP_TLS_CA_H
+#pragma once
 
 #include <openssl/ssl.h>
 
@@ -24,5 +23,3 @@ void ca_free(struct ca *ca);			     /* wipes the keys; an SSL of it may live on 
  * tickets for resumption by the same host only, ALPN: h2 if the client offers it, else http/1.1, else none. At most
  * NP_LEAVES_MAX leaves (3 KiB each) are kept, the least used goes first. All share one SSL_CTX (13 KiB). */
 int ca_server(struct ca *ca, const struct host *host, SSL **ret);
-
-#endif

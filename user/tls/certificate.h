@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Certificates that the inspector makes. */
-#ifndef NP_TLS_CERTIFICATE_H
-#define NP_TLS_CERTIFICATE_H
+#pragma once
 
 #include <openssl/x509.h>
 
@@ -14,5 +13,3 @@ int certificate_of_ca(EVP_PKEY *key, const char *session, time_t now, X509 **ret
 /* A server's that is host, never longer valid than its issuer. 0 or -ENOMEM. */
 int certificate_leaf(EVP_PKEY *key, const struct host *host, X509 *issuer, EVP_PKEY *issuer_key, time_t now,
 		     X509 **ret);
-
-#endif

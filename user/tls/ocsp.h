@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Stapled OCSP: what an origin brings along to show that its certificate still holds. */
-#ifndef NP_TLS_OCSP_H
-#define NP_TLS_OCSP_H
+#pragma once
 
 #include <openssl/x509.h>
 #include <stdbool.h>
@@ -17,5 +16,3 @@ enum staple_verdict {
 
 /* chain is verified, the certificate first. */
 enum staple_verdict staple_check(const unsigned char *der, long len, STACK_OF(X509) * chain, X509_STORE *roots);
-
-#endif

@@ -9,8 +9,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-
 #define KEPT_MAX 32
 
 static OSSL_PROVIDER *whole; /* OpenSSL's default one, in a context of its own: what works behind ours */

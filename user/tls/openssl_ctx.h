@@ -4,12 +4,9 @@
  * knows, and every form in which a key may be written, for each certificate that it reads: twice the time of checking
  * a signature.
  */
-#ifndef NP_TLS_OPENSSL_CTX_H
-#define NP_TLS_OPENSSL_CTX_H
+#pragma once
 
 #include <openssl/types.h>
 
 /* One for all, made on first use. NULL, which is OpenSSL's own: where that is to be FIPS, or the other cannot be had. */
 OSSL_LIB_CTX *lean_libctx(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The client's side of TLS: who an origin must prove to be. */
-#ifndef NP_TLS_ORIGIN_H
-#define NP_TLS_ORIGIN_H
+#pragma once
 
 #include <openssl/ssl.h>
 
@@ -28,5 +27,3 @@ int origin_ssl(struct origins *origins, const struct host *host, uint16_t port, 
 /* After a failed handshake: what was wrong with the certificate, in words ("certificate has expired"). NULL when it was
  * not that; channel_problem() knows more then. */
 const char *origin_problem(const SSL *ssl);
-
-#endif

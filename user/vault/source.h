@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sources of values that answer at once: files and variables. */
-#ifndef NP_VAULT_SOURCE_H
-#define NP_VAULT_SOURCE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -16,5 +15,3 @@ const char *source_read(const struct credential_source *source, char ret[static 
 /* What a source gave, without the end of its line. NULL, or why it is no value: one that could not stand in a header would be a
  * second header. */
 const char *value_problem(const char *text, size_t *len);
-
-#endif

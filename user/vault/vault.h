@@ -4,8 +4,7 @@
  * before they are too old. Files and variables are read at once, commands run beside. A source that fails leaves no value
  * once the one before has expired, or at once if there is no ttl: requests that need it are refused then.
  */
-#ifndef NP_VAULT_VAULT_H
-#define NP_VAULT_VAULT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ void vault_describe(const struct vault *vault, size_t i, struct credential_state
 /* Fetches it now. -ENOENT: there is none of that name; -EINPROGRESS: its command runs. */
 int vault_refresh(struct vault *vault, const char *name);
 void vault_note_use(struct vault *vault, const char *name); /* a report says so; an unknown name is fine */
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NP_VAULT_VAULT_INTERNAL_H
-#define NP_VAULT_VAULT_INTERNAL_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -46,5 +45,3 @@ void command_tick(struct kept *kept, uint64_t now_ns);
 
 /* -- key.c: the placeholder key, which outlives a daemon */
 int placeholder_key_open(const char *path, struct placeholder_key *ret);
-
-#endif

@@ -3,8 +3,7 @@
  * What a decider answers, as plain data: the same in the process that reads its frames (decider/), on the way to the daemon, and
  * in the session service, which is the one that acts on it.
  */
-#ifndef NP_VOCAB_DECISION_H
-#define NP_VOCAB_DECISION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ struct decision {
 bool decision_is_valid(const struct decision *decision);
 int decision_scope_parse(const char *word, uint32_t *ret); /* 0 or -EINVAL */
 int decision_kind_parse(const char *word, uint32_t *ret);  /* likewise */
-
-#endif

@@ -3,8 +3,7 @@
  * The language by which people say which events they want to see: `host:github.com verdict:refused -llm session:alice/x*`.
  * docs/filters.md explains it. Words are all to hold; a minus in front turns one around. Pure: text in, a program out.
  */
-#ifndef NP_VOCAB_EVENT_FILTER_H
-#define NP_VOCAB_EVENT_FILTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,5 +55,3 @@ struct event_filter {
 /* 0, or -EINVAL, and then problem says what is wrong and where. An empty text is a filter that everything passes. */
 int event_filter_parse(const char *text, struct event_filter *ret, char problem[static FILTER_PROBLEM_SIZE]);
 bool event_filter_passes(const struct event_filter *filter, const struct filter_facts *facts);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sensitivity levels and the mode that each of them means. */
-#ifndef NP_VOCAB_LEVEL_H
-#define NP_VOCAB_LEVEL_H
+#pragma once
 
 #include "vocab/words.h"
 #include "rung.h"
@@ -22,5 +21,3 @@ struct level_modes {
 	enum np_mode of[LEVEL_COUNT];
 };
 extern const struct level_modes level_modes_default; /* FULL, FULL, PROXIED, NONE */
-
-#endif

@@ -3,8 +3,7 @@
  * Every bound in user space, each with its reason; those of the gate are in include/gate_limits.h. A stranger can make us
  * allocate up to these numbers and no further.
  */
-#ifndef NP_VOCAB_LIMITS_H
-#define NP_VOCAB_LIMITS_H
+#pragma once
 
 #include "gate_limits.h"
 
@@ -406,5 +405,3 @@
 #define NP_NAME_REST_MS \
 	3600000 /* how long such an address is not given to another name after it was last asked for
 				    * or used: sixty times the answers' TTL, for clients that keep them longer */
-
-#endif

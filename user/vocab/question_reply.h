@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the daemon says to an inspector that asked: one list for both. */
-#ifndef NP_VOCAB_QUESTION_REPLY_H
-#define NP_VOCAB_QUESTION_REPLY_H
+#pragma once
 
 enum question_reply {
 	REPLY_PENDING, /* there is a question, and nobody has answered yet */
@@ -13,5 +12,3 @@ enum question_reply {
 	REPLY_BODY,    /* the decider wants to see how its body begins, and answers then */
 	REPLIES,
 };
-
-#endif

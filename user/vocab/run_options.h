@@ -4,8 +4,7 @@
  * plan read this table, and a test compares the documents and the Python client with it. A new limit is one line here, and
  * its enforcement.
  */
-#ifndef NP_VOCAB_RUN_OPTIONS_H
-#define NP_VOCAB_RUN_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -159,5 +158,3 @@ const char *limit_format(const struct run_option *limit, uint64_t value, char te
 bool terminal_parse(const char *text, unsigned *ret_columns, unsigned *ret_rows);
 /* A word of --env. has_caller: NAME alone is one of the caller's. NULL, or what is wrong. */
 const char *env_check(const char *word, bool has_caller);
-
-#endif

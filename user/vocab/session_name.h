@@ -6,8 +6,7 @@
  * a reason are free UTF-8 text, not empty, without control characters (C0, DEL, C1)
  * and without those that change the direction of writing.
  */
-#ifndef NP_VOCAB_SESSION_NAME_H
-#define NP_VOCAB_SESSION_NAME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ bool session_name_same_user(const struct session_name *a, const struct session_n
 int reader_name_check(const char *text, const char **ret_problem);
 /* max counts bytes. */
 int text_check(const char *text, size_t max, const char **ret_problem);
-
-#endif

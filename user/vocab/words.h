@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The shared enums of include/ in words, and back. */
-#ifndef NP_VOCAB_WORDS_H
-#define NP_VOCAB_WORDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ bool milli_parse(const char *text, uint64_t max, uint64_t *ret_milli);
 void time_format(uint64_t wall_us, char text[static TIME_TEXT_SIZE]);
 /* The same back; the fraction may be left out, and of a date all else. False, and *ret_us untouched, for anything else. */
 bool time_parse(const char *text, uint64_t *ret_us);
-
-#endif

@@ -3,8 +3,7 @@
  * DNS messages as a server sees them: what a client asks, and what it is told. Names and numbers of types and RCODEs are
  * those of <arpa/nameser.h>.
  */
-#ifndef NP_WIRE_DNS_H
-#define NP_WIRE_DNS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -102,5 +101,3 @@ int dns_reverse_parse(const char *name, struct np_addr *ret);
 #define DNS_FRAME_SIZE 2
 int dns_frame_read(const uint8_t *data, size_t len, const uint8_t **ret_message, size_t *ret_len);
 void dns_frame_write(uint8_t out[static DNS_FRAME_SIZE], size_t len); /* for a message of DNS_TCP_MAX at most */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a DNS server says about the addresses of a name, read from its message. */
-#ifndef NP_WIRE_DNS_ANSWER_H
-#define NP_WIRE_DNS_ANSWER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ struct record_bytes {
 	uint8_t data[NP_RECORDS_BYTES];
 };
 int answer_read_records(const uint8_t *data, size_t len, uint16_t type, struct record_bytes *ret, uint32_t *ret_ttl_s);
-
-#endif

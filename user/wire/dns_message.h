@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What queries (dns_read.c) and answers (dns_answer.c) are read with. Offsets count from the start of the message. */
-#ifndef NP_WIRE_DNS_MESSAGE_H
-#define NP_WIRE_DNS_MESSAGE_H
+#pragma once
 
 #include <arpa/nameser.h>
 #include <stdbool.h>
@@ -36,5 +35,3 @@ static inline unsigned dns_read16(const struct dns_message *m, size_t at)
 int dns_name_read(const struct dns_message *m, size_t at, bool pointers, struct dns_wire_name *ret, size_t *ret_next);
 /* Reads the record at *at and leaves *at behind it. 0; or -EBADMSG, and *at is as it was. */
 int dns_record_read(const struct dns_message *m, size_t *at, bool pointers, struct dns_record *ret);
-
-#endif

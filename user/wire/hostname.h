@@ -3,8 +3,7 @@
  * Host names. One canonical form serves the policy, DNS, SNI, Host and the dial:
  * lower case, A-labels, no trailing dot. What has none is refused, here and nowhere else.
  */
-#ifndef NP_WIRE_HOSTNAME_H
-#define NP_WIRE_HOSTNAME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ int host_parse(const char *text, size_t len, struct host *ret);
 
 /* An address in its usual form, no brackets, no zone. v4-mapped IPv6 is the IPv4 address. -EINVAL. */
 int addr_parse(const char *text, size_t len, struct np_addr *ret);
-
-#endif

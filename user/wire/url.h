@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NP_WIRE_URL_H
-#define NP_WIRE_URL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -29,5 +28,3 @@ struct url {
 
 /* http:// or https://, a host, perhaps a port and a target. -EINVAL otherwise: user names and passwords too. */
 int url_parse(const char *text, struct url *ret);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Paths of requests, in the one form that rules are matched against. */
-#ifndef NP_WIRE_URL_PATH_H
-#define NP_WIRE_URL_PATH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@ bool path_matches(const char *glob, const char *path);
 
 /* Brings a glob of a policy into the form that normalised paths have; "*" stays. 0, or -EINVAL with a reason in words. */
 int glob_normalise(const char *text, size_t len, char ret[static NP_GLOB_MAX + 1], const char **ret_problem);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a function prints, as a string: standard output or error goes into a file for a while. */
-#ifndef NP_TEST_CAPTURE_H
-#define NP_TEST_CAPTURE_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,5 +38,3 @@ static const char *capture_end(struct capture *capture)
 	close(capture->file);
 	return capture->text;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A daemon for one connection: a child process that reads a request and answers with given bytes. */
-#ifndef NP_TEST_SERVER_H
-#define NP_TEST_SERVER_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,5 +71,3 @@ __attribute__((unused)) static void test_server_stop(struct test_server *server)
 	unlink(server->path);
 	rmdir(server->dir);
 }
-
-#endif

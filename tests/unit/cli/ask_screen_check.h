@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What must hold of every screen of `netpawl ask`: for the unit test and the fuzz target. */
-#ifndef ASK_SCREEN_CHECK_H
-#define ASK_SCREEN_CHECK_H
+#pragma once
 
 #include <string.h>
 
@@ -35,5 +34,3 @@ static const char *screen_problem(const struct ask_screen *screen, const struct 
 	}
 	return NULL;
 }
-
-#endif

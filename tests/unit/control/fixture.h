@@ -3,8 +3,7 @@
  * A whole control server on a socket in a directory of its own: the real service, store and event log on a gate that
  * does nothing but say yes. It runs in a thread; the tests are its clients.
  */
-#ifndef NP_TEST_CONTROL_FIXTURE_H
-#define NP_TEST_CONTROL_FIXTURE_H
+#pragma once
 
 /* Waits that a test can sit out. */
 #include "vocab/limits.h"
@@ -472,5 +471,3 @@ static inline void still_serves(void)
 {
 	assert_int_equal(ask("GET", "/v1/health", NULL), 200);
 }
-
-#endif

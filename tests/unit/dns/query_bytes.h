@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A query as clients send it, of class IN. */
-#ifndef NP_TEST_QUERY_BYTES_H
-#define NP_TEST_QUERY_BYTES_H
+#pragma once
 
 #include <arpa/nameser.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ static inline size_t query_bytes(uint8_t *out, const char *name, unsigned type, 
 		memcpy(p, opt, sizeof(opt));
 	return (size_t)(p - out) + (edns ? sizeof(opt) : 0);
 }
-
-#endif

@@ -8,6 +8,7 @@
 
 #include "dns/judge.c"
 
+#include "base/cleanup.h"
 #include "../policy/make.h"
 #include "query_bytes.h"
 #include "vocab/limits.h"

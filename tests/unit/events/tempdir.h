@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A directory of a test's own, and the verbs that its checks need. Every failure ends the test. */
-#ifndef NP_TEST_TEMPDIR_H
-#define NP_TEST_TEMPDIR_H
+#pragma once
 
 #include <errno.h>
 #include <fcntl.h>
@@ -119,5 +118,3 @@ static inline void temp_fill(const char *name)
 	assert_int_equal(errno, ENOSPC);
 	close(fd);
 }
-
-#endif

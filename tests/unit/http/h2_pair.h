@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A client and a server of HTTP/2, glued together in memory. Everything static: it is part of each test program. */
-#ifndef NP_TEST_H2_PAIR_H
-#define NP_TEST_H2_PAIR_H
+#pragma once
 
 #include <errno.h>
 #include <stdio.h>
@@ -318,5 +317,3 @@ static inline void app_hello_head(struct side *side, struct seen *seen, struct h
 }
 
 static const struct app hello __attribute__((unused)) = { .head = app_hello_head, .end = app_hello };
-
-#endif

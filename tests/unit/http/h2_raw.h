@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One end of HTTP/2, and opposite to it a peer that says whatever the test likes, frame by frame. */
-#ifndef NP_TEST_H2_RAW_H
-#define NP_TEST_H2_RAW_H
+#pragma once
 
 #include <errno.h>
 #include <stdio.h>
@@ -254,5 +253,3 @@ static inline void raw_stop(struct raw *raw)
 	h2_free(raw->h2);
 	buf_free(&raw->in);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Two legs, one at each end of a wire: what is written on one is read on the other. The channel is a fake, the codecs are
  * not. */
-#ifndef NP_TEST_LEG_PAIR_H
-#define NP_TEST_LEG_PAIR_H
+#pragma once
 
 #include <assert.h>
 #include <stdio.h>
@@ -248,5 +247,3 @@ static int response_send(unsigned status, bool body)
 	head_free(&head);
 	return r;
 }
-
-#endif

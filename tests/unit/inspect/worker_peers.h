@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Clients and origins of a test: HTTP/1.1 or HTTP/2 on the far end of one of the worker's connections. */
-#ifndef NP_TEST_WORKER_PEERS_H
-#define NP_TEST_WORKER_PEERS_H
+#pragma once
 
 #include "base/table.h"
 #include "http/h1.h"
@@ -374,5 +373,3 @@ static const char *talk_field(const struct talk *talk, const char *name)
 
 	return f ? f->value : "";
 }
-
-#endif

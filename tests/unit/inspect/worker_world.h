@@ -4,8 +4,7 @@
  * the test's making (tests/fuzz/exchange_seams.h). Nothing waits: settle() lets it work until it would sleep, and time passes
  * only by pass_ms().
  */
-#ifndef NP_TEST_WORKER_WORLD_H
-#define NP_TEST_WORKER_WORLD_H
+#pragma once
 
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -326,5 +325,3 @@ static void assert_report(enum np_reason reason, unsigned status, const char *ur
 	assert_int_equal(r->request.status, status);
 	assert_string_equal(r->url, url);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Random policies, as data and as a person would write them, and random attempts at getting through. Few labels, few
  * addresses and few ports, so that they meet. */
-#ifndef NP_TEST_DRAFTS_H
-#define NP_TEST_DRAFTS_H
+#pragma once
 
 #include <arpa/inet.h>
 
@@ -346,5 +345,3 @@ static void write_policy(char *at, const struct drafts *d)
 	for (int i = 0; i < d->n_full; i++)
 		at = write_rule(at, &d->full[i], -1);
 }
-
-#endif

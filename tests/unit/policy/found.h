@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A policy from text, and every line that was told about it. Every failure ends the test. */
-#ifndef NP_TEST_TOLD_H
-#define NP_TEST_TOLD_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,5 +82,3 @@ static inline const char *one_rule(const char *rule)
 
 #define RULE_TELLS(rule, lines) tells(one_rule(rule), lines)
 #define RULE_LOADS(rule)	loads(one_rule(rule))
-
-#endif

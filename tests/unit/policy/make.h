@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Policies and facts for tests, from text. */
-#ifndef NP_TEST_MAKE_H
-#define NP_TEST_MAKE_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,5 +94,3 @@ static inline struct facts with_headers(struct facts facts, const char *const *h
 	facts.headers = headers;
 	return facts;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which rule matches, one at a time, the slow and plain way: none of it is shared with policy/decide.c, which is checked
  * against it. */
-#ifndef NP_TEST_REFERENCE_H
-#define NP_TEST_REFERENCE_H
+#pragma once
 
 #include <string.h>
 
@@ -203,5 +202,3 @@ static inline bool reference_agrees(const struct policy *policy, const struct fa
 			return false;
 	return true;
 }
-
-#endif

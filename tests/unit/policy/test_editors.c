@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
+#include "base/cleanup.h"
 #include "policy/editors.c"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/cleanup.h"
 #include "policy/read_sandbox.c"
 
 #include <setjmp.h>

@@ -3,8 +3,7 @@
  * A loop with a small DNS server on it, UDP and TCP on one loopback port, and a clock that can be put forward. The zones
  * say what it answers, and how badly.
  */
-#ifndef NP_TEST_INSPECT_DNS_H
-#define NP_TEST_INSPECT_DNS_H
+#pragma once
 
 /* Waits that a test can sit out, and a memory that it can fill. */
 #include "vocab/limits.h"
@@ -502,5 +501,3 @@ static void dns_free(void)
 	loop_free(dns.loop);
 	assert_int_equal(fds_open(), dns.fds_before);
 }
-
-#endif

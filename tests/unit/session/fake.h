@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A session service on a fake kernel and a real store, and shorthands for its tests. */
-#ifndef NP_TEST_SESSION_FAKE_H
-#define NP_TEST_SESSION_FAKE_H
+#pragma once
 
 #include "fake_inspectors.h"
 #include "vocab/limits.h"
@@ -252,5 +251,3 @@ static inline void assert_nothing_left(void)
 	for (size_t i = 0; i < fake.count; i++)
 		assert_false(fake.cgroups[i].held);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * in fake_cut(): the kernel is tightened first, nothing is cut before the inspectors have ended what the rung forbids, and a
  * report is never handled inside a verb. With fake.shows_inspectors its calls are in the log, among those of the kernel.
  */
-#ifndef NP_TEST_SESSION_FAKE_INSPECTORS_H
-#define NP_TEST_SESSION_FAKE_INSPECTORS_H
+#pragma once
 
 #include "fake_kernel.h"
 
@@ -143,5 +142,3 @@ static inline struct inspectors fake_inspectors(void)
 		.receive = fake_receive,
 	};
 }
-
-#endif

@@ -5,8 +5,7 @@
  * order of all three. It can fail the n-th step, whichever that is. Like the real one it cannot
  * lower a mode, and it refuses to retire a cgroup that exists.
  */
-#ifndef NP_TEST_SESSION_FAKE_KERNEL_H
-#define NP_TEST_SESSION_FAKE_KERNEL_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -384,5 +383,3 @@ static inline int fake_slice(void *ctx, int (*fn)(void *data, const struct gate_
 	}
 	return 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The fakes, with a policy that the service asks. */
-#ifndef NP_TEST_SESSION_FAKE_WITH_POLICY_H
-#define NP_TEST_SESSION_FAKE_WITH_POLICY_H
+#pragma once
 
 #include "fake.h"
 #include "policy/policy.h"
@@ -27,5 +26,3 @@ static inline int fake_policy_teardown(void **state)
 	loaded = NULL;
 	return fake_teardown(state);
 }
-
-#endif

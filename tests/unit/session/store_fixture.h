@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A store in a directory of its own. */
-#ifndef NP_TEST_SESSION_STORE_FIXTURE_H
-#define NP_TEST_SESSION_STORE_FIXTURE_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,5 +44,3 @@ __attribute__((unused)) static void reopen(void)
 	store = NULL;
 	assert_int_equal(store_open(path, &store), 0);
 }
-
-#endif

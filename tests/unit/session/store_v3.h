@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What `sqlite3 .dump` says of a file that the build of schema version 3 made and filled: an open and two ended sessions, a
  * sandbox, three runs, the last of which was deleted. */
-#ifndef NP_TEST_SESSION_STORE_V3_H
-#define NP_TEST_SESSION_STORE_V3_H
+#pragma once
 
 /* clang-format off */
 static const char store_v3[] =
@@ -105,5 +104,3 @@ static const char store_v3[] =
 	"OLD.run) BEGIN SELECT RAISE(ABORT, 'a decision stays as long as its run'); END;\n"
 	"COMMIT;\n";
 /* clang-format on */
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What `sqlite3 .dump` says of the questions in a file of schema version 5: three wait, two of them but for TLS the same; one is
  * allowed, one was denied and is over, and the last, 6, was deleted. */
-#ifndef NP_TEST_SESSION_STORE_V5_H
-#define NP_TEST_SESSION_STORE_V5_H
+#pragma once
 
 /* clang-format off */
 static const char store_v5_questions[] =
@@ -60,5 +59,3 @@ static const char store_v5_questions[] =
 	"DELETE FROM sqlite_sequence WHERE name = 'questions';"
 	"INSERT INTO \"sqlite_sequence\" VALUES('questions',6);";
 /* clang-format on */
-
-#endif

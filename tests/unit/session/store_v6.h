@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The questions in a file of schema version 6: one waits, one was answered for always, one was denied and is over. */
-#ifndef NP_TEST_SESSION_STORE_V6_H
-#define NP_TEST_SESSION_STORE_V6_H
+#pragma once
 
 /* clang-format off */
 static const char store_v6_questions[] =
@@ -59,5 +58,3 @@ static const char store_v6_questions[] =
 	"tays over'); END;CREATE TRIGGER questions_stay_until_they_are_over BEFORE DELETE ON questions WHEN O"
 	"LD.over_us = 0 BEGIN SELECT RAISE(ABORT, 'the question is not over'); END;";
 /* clang-format on */
-
-#endif

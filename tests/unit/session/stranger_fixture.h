@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A store, and another connection to its file without our settings: foreign keys and recursive triggers are off, as they are by
  * default. Whoever writes there meets the same triggers. */
-#ifndef NP_TEST_SESSION_STRANGER_FIXTURE_H
-#define NP_TEST_SESSION_STRANGER_FIXTURE_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -33,5 +32,3 @@ static int sql(const char *fmt, ...)
 }
 
 #define REFUSED(...) assert_int_equal(sql(__VA_ARGS__), SQLITE_CONSTRAINT)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Certificates, staples and TLS servers of the tests, made in memory. */
-#ifndef NP_TEST_INSPECT_CERTS_H
-#define NP_TEST_INSPECT_CERTS_H
+#pragma once
 
 #include <openssl/ec.h>
 #include <openssl/err.h>
@@ -198,5 +197,3 @@ static inline bool test_shake(SSL *client, SSL *server)
 	close(fds[1]);
 	return done[0] == 1 && done[1] == 1;
 }
-
-#endif
