@@ -27,7 +27,7 @@ static void url_host(const char *url, char *ret, size_t size)
 static const char *kind_of(const json_t *event, const char *kind)
 {
 	if (strcmp(kind, "allow") != 0 && strcmp(kind, "refuse") != 0)
-		return "change";
+		return !strcmp(member_text(event, "reason") ?: "", "raised") ? "rise" : "change";
 	if (json_object_get(event, "hook"))
 		return "socket";
 	if (json_object_get(event, "lookup"))
@@ -38,8 +38,23 @@ static const char *kind_of(const json_t *event, const char *kind)
 
 static void number_fact(const json_t *event, const char *name, char *text, size_t size)
 {
-	if (member_number(event, name))
+	if (json_is_integer(json_object_get(event, name)))
 		snprintf(text, size, "%lld", member_number(event, name));
+}
+
+/* Of all of its stages, in milliseconds. */
+static void ms_fact(const json_t *event, char *text, size_t size)
+{
+	static const char *const stages[] = { "dns_us", "connect_us", "tls_us", "wait_us", "receive_us" };
+	unsigned long long us = 0;
+	bool timed = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(stages); i++) {
+		us += (unsigned long long)member_number(event, stages[i]);
+		timed |= json_is_integer(json_object_get(event, stages[i]));
+	}
+	if (timed)
+		snprintf(text, size, "%llu.%03llu", us / 1000, us % 1000);
 }
 
 void event_facts_read(const json_t *event, struct event_facts *ret)
@@ -63,6 +78,9 @@ void event_facts_read(const json_t *event, struct event_facts *ret)
 	number_fact(event, "status", ret->status, sizeof(ret->status));
 	number_fact(event, "port", ret->port, sizeof(ret->port));
 	number_fact(event, "question", ret->question, sizeof(ret->question));
+	number_fact(event, "sent", ret->sent, sizeof(ret->sent));
+	number_fact(event, "received", ret->received, sizeof(ret->received));
+	ms_fact(event, ret->ms, sizeof(ret->ms));
 	if (url)
 		url_host(url, ret->host, sizeof(ret->host));
 	else
@@ -72,6 +90,9 @@ void event_facts_read(const json_t *event, struct event_facts *ret)
 	of[FILTER_STATUS] = ret->status;
 	of[FILTER_PORT] = ret->port;
 	of[FILTER_QUESTION] = ret->question;
+	of[FILTER_SENT] = ret->sent;
+	of[FILTER_RECEIVED] = ret->received;
+	of[FILTER_MS] = ret->ms;
 	of[FILTER_VERDICT] = !strcmp(kind, "allow") ? "allowed" : !strcmp(kind, "refuse") ? "refused" : kind;
 	of[FILTER_KIND] = kind_of(event, kind);
 }

@@ -11,7 +11,7 @@
 /* Texts of facts that are not in the event as they are. Borrows from the event. */
 struct event_facts {
 	struct filter_facts facts;
-	char host[512], status[8], port[8], question[24];
+	char host[512], status[8], port[8], question[24], sent[24], received[24], ms[24];
 };
 void event_facts_read(const json_t *event, struct event_facts *ret);
 

@@ -40,8 +40,10 @@ static bool member_same(const json_t *a, const json_t *b, const char *name)
 /* The same attempt of the same session with the same end. Changes are each their own. */
 static bool event_repeats(const json_t *a, const json_t *b)
 {
-	static const char *const names[] = { "kind", "reason",	"session", "method", "url",  "status", "lookup",
-					     "hook", "address", "port",	   "comm",   "rule", "level" };
+	/* All that a filter asks for, but for sandbox, bytes and times: a row is the newest of its repeats. */
+	static const char *const names[] = { "kind",   "reason", "session", "method",  "url",  "status",
+					     "lookup", "hook",	 "address", "port",    "comm", "rule",
+					     "level",  "mode",	 "list",    "question" };
 
 	if (!strcmp(member_text(a, "kind") ?: "", "change"))
 		return false;

@@ -2,25 +2,59 @@
 #include "vocab/event_filter.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 static const char *const keys[FILTER_KEYS] = {
-	[FILTER_HOST] = "host",	      [FILTER_URL] = "url",	      [FILTER_METHOD] = "method",
-	[FILTER_STATUS] = "status",   [FILTER_VERDICT] = "verdict",   [FILTER_KIND] = "kind",
-	[FILTER_REASON] = "reason",   [FILTER_SESSION] = "session",   [FILTER_SANDBOX] = "sandbox",
-	[FILTER_PROGRAM] = "program", [FILTER_LEVEL] = "level",	      [FILTER_MODE] = "mode",
-	[FILTER_RULE] = "rule",	      [FILTER_LIST] = "list",	      [FILTER_ADDRESS] = "address",
-	[FILTER_PORT] = "port",	      [FILTER_QUESTION] = "question",
+	[FILTER_HOST] = "host",		[FILTER_URL] = "url",
+	[FILTER_METHOD] = "method",	[FILTER_STATUS] = "status",
+	[FILTER_VERDICT] = "verdict",	[FILTER_KIND] = "kind",
+	[FILTER_REASON] = "reason",	[FILTER_SESSION] = "session",
+	[FILTER_SANDBOX] = "sandbox",	[FILTER_PROGRAM] = "program",
+	[FILTER_LEVEL] = "level",	[FILTER_MODE] = "mode",
+	[FILTER_RULE] = "rule",		[FILTER_LIST] = "list",
+	[FILTER_ADDRESS] = "address",	[FILTER_PORT] = "port",
+	[FILTER_QUESTION] = "question", [FILTER_SENT] = "sent",
+	[FILTER_RECEIVED] = "received", [FILTER_MS] = "ms",
 };
 
 static const char *const verdicts[] = { "allowed", "refused", "change", "error" };
-static const char *const kinds[] = { "request", "connection", "dns", "socket", "change" };
+static const char *const kinds[] = { "request", "connection", "dns", "socket", "change", "rise" };
 
 static char char_lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
+static bool key_is_number(enum filter_key key)
+{
+	return key == FILTER_STATUS || key == FILTER_PORT || key == FILTER_SENT || key == FILTER_RECEIVED ||
+	       key == FILTER_MS;
+}
+
+/* 404, 1.5 or 10k, in thousandths; up to the end of the text. */
+static bool number_read(const char *text, uint64_t *ret)
+{
+	static const char units[] = "kmg";
+	uint64_t n = 0, part = 100;
+	const char *unit;
+	int digits = 0;
+
+	for (; *text >= '0' && *text <= '9' && digits < 12; digits++)
+		n = n * 10 + (uint64_t)(*text++ - '0');
+	n *= 1000;
+	if (digits && *text == '.' && text[1] >= '0' && text[1] <= '9')
+		for (text++; *text >= '0' && *text <= '9' && part; part /= 10)
+			n += (uint64_t)(*text++ - '0') * part;
+	if (digits && *text && (unit = strchr(units, *text))) {
+		for (long i = 0; i <= unit - units; i++)
+			n = n > UINT64_MAX / 1000 ? UINT64_MAX : n * 1000;
+		text++;
+	}
+	*ret = n;
+	return digits && !*text;
 }
 
 /* -- reading ---------------------------------------------------------------------------------- */
@@ -85,17 +119,34 @@ static bool word_is_one_of(const char *value, const char *const *words, size_t n
 	return strchr(value, '*');
 }
 
+/* 4xx */
+static bool status_is_class(enum filter_key key, const char *value)
+{
+	return key == FILTER_STATUS && strlen(value) == 3 && *value >= '0' && *value <= '9' && !strcmp(value + 1, "xx");
+}
+
+/* ">=", "<=", ">" and "<" in front of a number. */
+static size_t comparison_length(const char *value)
+{
+	return *value != '<' && *value != '>' ? 0 : value[1] == '=' ? 2 : 1;
+}
+
 /* A word that can never hold is a slip of the pen. */
 static int word_check(const struct filter_reader *in, const char *start, const struct event_filter *filter,
 		      const struct filter_word *word)
 {
+	uint64_t ignored;
+
 	for (unsigned i = 0; i < word->n; i++) {
 		const char *value = filter->text + word->values[i];
 
 		if (word->key == FILTER_VERDICT && !word_is_one_of(value, verdicts, 4))
 			return reader_fail(in, start, "a verdict is allowed, refused, change or error");
-		if (word->key == FILTER_KIND && !word_is_one_of(value, kinds, 5))
-			return reader_fail(in, start, "a kind is request, connection, dns, socket or change");
+		if (word->key == FILTER_KIND && !word_is_one_of(value, kinds, 6))
+			return reader_fail(in, start, "a kind is request, connection, dns, socket, change or rise");
+		if (key_is_number(word->key) && !strchr(value, '*') && !status_is_class(word->key, value) &&
+		    !number_read(value + comparison_length(value), &ignored))
+			return reader_fail(in, start, "a number is 403, >=400, <10k or 4*, and a status 4xx, too");
 	}
 	return 0;
 }
@@ -197,12 +248,22 @@ static bool host_matches(const char *value, const char *host)
 	return have > len && host[have - len - 1] == '.' && glob_matches(value, host + have - len);
 }
 
-/* 403, 4xx, 4*. */
-static bool status_matches(const char *value, const char *status)
+/* 403, 4xx, 4*, >=400, <10k. What an event does not say is no number. */
+static bool number_matches(enum filter_key key, const char *value, const char *fact)
 {
-	if (strlen(value) == 3 && !strcmp(value + 1, "xx"))
-		return strlen(status) == 3 && *status == *value;
-	return glob_matches(value, status);
+	uint64_t want, have;
+
+	if (status_is_class(key, value))
+		return strlen(fact) == 3 && *fact == *value;
+	if (strchr(value, '*'))
+		return glob_matches(value, fact);
+	if (!number_read(value + comparison_length(value), &want) || !number_read(fact, &have))
+		return false;
+	if (*value == '>')
+		return value[1] == '=' ? have >= want : have > want;
+	if (*value == '<')
+		return value[1] == '=' ? have <= want : have < want;
+	return have == want;
 }
 
 static bool text_contains(const char *value, const char *text)
@@ -238,7 +299,13 @@ static bool value_matches(enum filter_key key, const char *value, const struct f
 	case FILTER_HOST:
 		return host_matches(value, fact);
 	case FILTER_STATUS:
-		return status_matches(value, fact);
+	case FILTER_PORT:
+	case FILTER_SENT:
+	case FILTER_RECEIVED:
+	case FILTER_MS:
+		return number_matches(key, value, fact);
+	case FILTER_KIND:
+		return glob_matches(value, fact) || (!strcmp(fact, "rise") && glob_matches(value, "change"));
 	case FILTER_URL:
 	case FILTER_RULE:
 		return strchr(value, '*') ? glob_matches(value, fact) : text_contains(value, fact);

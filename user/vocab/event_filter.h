@@ -16,7 +16,7 @@ enum filter_key {
 	FILTER_METHOD,
 	FILTER_STATUS,
 	FILTER_VERDICT, /* allowed, refused, change or error */
-	FILTER_KIND,	/* request, connection, dns, socket or change */
+	FILTER_KIND,	/* request, connection, dns, socket, change, or rise, which is a change */
 	FILTER_REASON,
 	FILTER_SESSION,
 	FILTER_SANDBOX,
@@ -28,6 +28,9 @@ enum filter_key {
 	FILTER_ADDRESS,
 	FILTER_PORT,
 	FILTER_QUESTION,
+	FILTER_SENT,	 /* bytes, as digits */
+	FILTER_RECEIVED, /* likewise */
+	FILTER_MS,	 /* that it took, as digits with three behind a point */
 	FILTER_KEYS,
 };
 struct filter_facts {

@@ -8,6 +8,7 @@ import re
 import socket
 import socketserver
 import threading
+import urllib.parse
 
 from lib import base
 
@@ -97,6 +98,45 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
     request_queue_size = 64
+
+
+class StandInHandler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    log_message = address_string = lambda self, *_: ""
+
+    def do_GET(self):
+        url = urllib.parse.urlsplit(self.path)
+        query = urllib.parse.parse_qs(url.query)
+        got = self.server.answer(url.path, query)
+        lines = isinstance(got, list)
+        text = ("".join(json.dumps(one, separators=(",", ":")) + "\n" for one in got) if lines else json.dumps(got)).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/x-ndjson" if lines else "application/json")
+        self.send_header(*(("Connection", "close") if lines else ("Content-Length", str(len(text)))))
+        self.end_headers()
+        self.wfile.write(text)
+        if query.get("follow") == ["1"]:
+            self.server.over.wait(60)
+
+
+class StandIn:
+    """In a daemon's place, for what only reads: answer(path, query) gives a list (events) or an object. As a context."""
+
+    def __init__(self, answer):
+        self.dir = base.tempdir("stand-in")
+        self.socket = self.dir / "control.sock"
+        self.server = Server(str(self.socket), StandInHandler)
+        self.server.answer, self.server.over = answer, threading.Event()
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.server.over.set()
+        self.server.shutdown()
+        self.server.server_close()
+        base.drop_tempdir(self.dir)
+
+    __enter__ = lambda self: self
+    __exit__ = lambda self, *_: self.close()
 
 
 class Deceived:

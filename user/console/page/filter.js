@@ -1,69 +1,51 @@
 // SPDX-License-Identifier: MIT
-// The filter's language, as docs/filters.md has it: words that must be there, key:value, a minus in front of what must not be there, quotes
-// around blanks, a comma between alternatives, * for anything. host:github.com verdict:refused -llm session:alice/*
+// The filter's language, as docs/filters.md has it and user/vocab/event_filter.c reads it: the same text selects the same events there and
+// here, to which tests/e2e/test_filters.py holds both. host:github.com verdict:refused -llm session:alice/*
 // Pure: no page and no clock.
 
-const TEXT = (get) => (value) => {
-  const match = glob(value);
-  return (row) => match(get(row));
-};
+const MOST = { text: 1024, words: 32, values: 16 };
+const VERDICTS = ["allowed", "refused", "change", "error"];
+const KINDS = ["request", "connection", "dns", "socket", "change", "rise"];
+const NUMBERS = ["status", "port", "sent", "received", "ms"];
+const ANYWHERE = ["host", "url", "session", "program", "reason", "address"];
+const STAGES = ["dns_us", "connect_us", "tls_us", "wait_us", "receive_us"];
 
-// Contained in it; with a star all of it.
-const PART = (get) => (value) => {
-  const match = value.includes("*") ? glob(value) : (text) => String(text).toLowerCase().includes(value.toLowerCase());
-  return (row) => match(get(row));
-};
+const lower = (text) => String(text).replace(/[A-Z]+/g, (c) => c.toLowerCase()); // of ASCII alone
 
-const NUMBER = (get) => (value) => {
-  const m = /^(>=|<=|>|<)?(\d+(?:\.\d+)?)([kMG]?)$/.exec(value) ?? /^()(\d)xx()$/.exec(value);
-  if (!m) throw new Error(`'${value}' is no number: 404, 4xx, >=400`);
-  if (/xx$/.test(value)) return (row) => Math.floor(get(row) / 100) === Number(m[2]);
-  const n = Number(m[2]) * { "": 1, k: 1e3, M: 1e6, G: 1e9 }[m[3]];
-  const tests = { ">=": (x) => x >= n, "<=": (x) => x <= n, ">": (x) => x > n, "<": (x) => x < n, "": (x) => x === n };
-  return (row) => {
-    const have = get(row);
-    return have !== null && have !== undefined && tests[m[1] ?? ""](have);
-  };
-};
+// The host of a URL, of "host:port" or of "[address]:port".
+function urlHost(url) {
+  const rest = url.includes("://") ? url.slice(url.indexOf("://") + 3) : url;
+  return rest.startsWith("[") && rest.includes("]") ? rest.slice(1, rest.indexOf("]")) : /^[^:/?#]*/.exec(rest)[0];
+}
 
-export const KEYS = {
-  host: (value) => {
-    const match = glob(value);
-    // A name is meant with all that is below it.
-    return (row) => match(row.host) || (!value.includes("*") && row.host.endsWith("." + value.toLowerCase()));
+export function kindOf(event) {
+  if (event.kind !== "allow" && event.kind !== "refuse") return event.reason === "raised" ? "rise" : "change";
+  if (event.hook) return "socket";
+  if (event.lookup) return "dns";
+  return event.method && event.method !== "CONNECT" ? "request" : "connection";
+}
+
+// What an event says to a filter, by key: texts of lower case, "" where it says nothing. Asked for one by one: a table has many rows.
+const member = (name) => (event) => lower(event[name] ?? "");
+const whole = (name) => (event) => (Number.isInteger(event[name]) ? String(event[name]) : "");
+const FACTS = {
+  ...Object.fromEntries(["url", "method", "reason", "session", "sandbox", "level", "mode", "rule", "list", "address"].map((name) => [name, member(name)])),
+  ...Object.fromEntries(["status", "port", "question", "sent", "received"].map((name) => [name, whole(name)])),
+  program: member("comm"),
+  host: (event) => lower(event.url !== undefined ? urlHost(event.url) : event.lookup ?? event.address ?? ""),
+  verdict: (event) => ({ allow: "allowed", refuse: "refused" })[event.kind] ?? event.kind ?? "",
+  kind: kindOf,
+  ms(event) {
+    const times = STAGES.map((name) => event[name]).filter(Number.isInteger);
+    return times.length ? (times.reduce((a, b) => a + b, 0) / 1000).toFixed(3) : "";
   },
-  url: PART((row) => row.event.url ?? ""),
-  session: TEXT((row) => row.session),
-  verdict: TEXT((row) => row.verdict),
-  reason: TEXT((row) => row.reason),
-  method: TEXT((row) => row.method),
-  kind: (value) => {
-    const match = glob(value);
-    return (row) => match(row.type) || (row.type === "rise" && match("change")); // a rise is a change
-  },
-  address: TEXT((row) => row.event.address ?? ""),
-  question: TEXT((row) => row.event.question ?? ""),
-  list: (value) => TEXT((row) => (row.event.list ?? "").replace(/^@/, ""))(value.replace(/^@/, "")),
-  rule: PART((row) => row.rule),
-  program: TEXT((row) => row.program),
-  level: TEXT((row) => row.event.level ?? ""),
-  mode: TEXT((row) => row.event.mode ?? ""),
-  sandbox: TEXT((row) => row.event.sandbox ?? ""),
-  port: NUMBER((row) => row.event.port ?? null),
-  status: NUMBER((row) => row.status),
-  sent: NUMBER((row) => row.sent),
-  received: NUMBER((row) => row.received),
-  ms: NUMBER((row) => (row.us === null ? null : row.us / 1000)),
 };
 
-// Whole texts only, unless there is a star. Case does not matter.
-export function glob(pattern) {
-  const want = pattern.toLowerCase();
-  if (!want.includes("*")) return (text) => String(text).toLowerCase() === want;
-  const parts = want.split("*");
-  return (text) => {
-    const have = String(text).toLowerCase();
-    const first = parts[0], last = parts[parts.length - 1];
+// Whole texts only, unless there is a star.
+export function glob(want) {
+  if (!want.includes("*")) return (have) => have === want;
+  const parts = want.split("*"), first = parts[0], last = parts[parts.length - 1];
+  return (have) => {
     if (have.length < first.length + last.length || !have.startsWith(first) || !have.endsWith(last)) return false;
     let at = first.length;
     for (const part of parts.slice(1, -1)) {
@@ -75,52 +57,86 @@ export function glob(pattern) {
   };
 }
 
-// [{text, at}] of blanks apart, quotes taken away.
-export function tokens(text) {
-  const out = [];
-  let i = 0;
-  while (i < text.length) {
-    if (/\s/.test(text[i])) { i++; continue; }
-    const at = i;
-    let word = "", quote = false;
-    for (; i < text.length && (quote || !/\s/.test(text[i])); i++) {
-      if (text[i] === '"') quote = !quote;
-      else word += text[i];
-    }
-    if (quote) throw new Error(`the quote at ${at + 1} has no end`);
-    out.push({ text: word, at });
-  }
-  return out;
+// 404, 1.5 or 10k, in thousandths; null: no number.
+function number(text) {
+  const m = /^(\d{1,12})(?:\.(\d{1,3}))?([kmg]?)$/.exec(text);
+  return m && (Number(m[1]) * 1000 + Number((m[2] ?? "").padEnd(3, "0"))) * { "": 1, k: 1e3, m: 1e6, g: 1e9 }[m[3]];
 }
 
-const haystack = (row) => (row.hay ??= [row.what, row.session, row.program, row.reason, row.method, row.verdict, row.rule].join("\u0001").toLowerCase());
+function numeric(key, value) {
+  const m = /^(>=|<=|>|<)?(.*)$/.exec(value), want = number(m[2]);
+  if (key === "status" && /^\dxx$/.test(value)) return (have) => have.length === 3 && have[0] === value[0];
+  if (value.includes("*")) return glob(value);
+  const holds = { ">=": (a, b) => a >= b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, "<": (a, b) => a < b }[m[1]] ?? ((a, b) => a === b);
+  return want === null ? null : (have) => { const n = number(have); return n !== null && holds(n, want); };
+}
 
-function term(token) {
-  const not = token.text.startsWith("-") && token.text.length > 1;
-  const word = not ? token.text.slice(1) : token.text;
-  const colon = word.indexOf(":");
-  const key = colon > 0 ? word.slice(0, colon).toLowerCase() : "";
-  let test;
-  if (word.toLowerCase() === "llm") {
-    test = (row) => row.llm;
-  } else if (key && KEYS[key]) {
-    const value = word.slice(colon + 1);
-    if (!value) throw new Error(`${key}: at ${token.at + 1} has no value`);
-    const some = value.split(",").filter((v) => v).map((v) => KEYS[key](v));
-    test = (row) => some.some((t) => t(row));
-  } else if (key && /^[a-z]+$/.test(key) && !word.includes("//")) {
-    throw new Error(`there is no '${key}:' (${Object.keys(KEYS).join(", ")})`);
-  } else {
-    const want = word.toLowerCase();
-    test = (row) => haystack(row).includes(want);
+// A test of events for one value of a key; null: it can never hold.
+function test(key, value) {
+  const match = glob(value), fact = FACTS[key], holds = (of) => (event) => of(fact(event));
+  if (NUMBERS.includes(key)) {
+    const of = numeric(key, value);
+    return of && holds(of);
   }
-  return not ? (row) => !test(row) : test;
+  if (key === "verdict" && !value.includes("*") && !VERDICTS.includes(value)) return null;
+  if (key === "kind") return value.includes("*") || KINDS.includes(value) ? holds((kind) => match(kind) || (kind === "rise" && match("change"))) : null;
+  // A name is meant with all that is below it.
+  if (key === "host") return holds((host) => match(host) || (host.length > value.length && host[host.length - value.length - 1] === "." && match(host.slice(-value.length))));
+  if ((key === "url" || key === "rule") && !value.includes("*")) return holds((text) => text.includes(value));
+  if (key === "list") return holds((list) => match(list.startsWith("@") && !value.startsWith("@") ? list.slice(1) : list));
+  if (key) return holds(match);
+  if (value === "llm") return (event) => event.list === "@llm"; // the mark of what goes to models
+  return (event) => ANYWHERE.some((name) => FACTS[name](event).includes(value));
+}
+
+const WRONG = { verdict: "a verdict is allowed, refused, change or error", kind: "a kind is request, connection, dns, socket, change or rise" };
+const NUMBER = "a number is 403, >=400, <10k or 4*, and a status 4xx, too";
+
+// Words of a text: [{not, key, values: [text]}]. Throws an Error with the place.
+export function words(text) {
+  let at = 0;
+  const out = [], fail = (where, what) => { throw new Error(`character ${where + 1}: ${what}`); };
+  const blank = (c) => c === " " || c === "\t";
+  if (new TextEncoder().encode(text).length > MOST.text) fail(MOST.text, "the filter is too long");
+
+  function value(key, n) {
+    const start = at, quoted = text[at] === '"';
+    let got = "";
+    if (n === MOST.values) fail(start, "too many values");
+    if (quoted) at++;
+    for (; at < text.length && (quoted ? text[at] !== '"' : !blank(text[at]) && (!key || text[at] !== ",")); at++) {
+      if (text[at] < " " || text[at] === "\x7f") fail(at, "a control character");
+      got += text[at];
+    }
+    if (quoted && text[at] !== '"') fail(start, "the quote is not closed");
+    if (quoted) at++;
+    if (!got) fail(start, "a value is missing");
+    return lower(got);
+  }
+
+  for (;;) {
+    while (blank(text[at])) at++;
+    if (at >= text.length) return out;
+    const start = at, not = text[at] === "-", values = [];
+    if (out.length === MOST.words) fail(start, "too many words");
+    if (not) at++;
+    const m = /^([A-Za-z_]+):(?!\/\/)/.exec(text.slice(at)), key = m ? m[1].toLowerCase() : "";
+    if (m && !Object.hasOwn(FACTS, key)) fail(at, `there is no key "${m[1].slice(0, 32)}"`);
+    at += m?.[0].length ?? 0;
+    do values.push(value(key, values.length)); while (text[at] === "," && ++at);
+    if (at < text.length && !blank(text[at])) fail(at, "a blank is missing");
+    for (const one of values) if (!test(key, one)) fail(start, WRONG[key] ?? NUMBER);
+    out.push({ not, key, values });
+  }
 }
 
 // A function of a row; throws an Error whose message is for people.
 export function parseFilter(text) {
-  const terms = tokens(text).map(term);
-  return (row) => row.type === "gap" || terms.every((t) => t(row));
+  const terms = words(text).map(({ not, key, values }) => {
+    const some = values.map((one) => test(key, one));
+    return (event) => some.some((t) => t(event)) !== not;
+  });
+  return (row) => row.type === "gap" || terms.every((t) => t(row.event));
 }
 
 // Takes a term out of a filter, or puts it in.

@@ -47,7 +47,6 @@ export class Rows {
         same.event = event;
         same.sent = same.sent === null && row.sent === null ? null : (same.sent ?? 0) + (row.sent ?? 0);
         same.received = same.received === null && row.received === null ? null : (same.received ?? 0) + (row.received ?? 0);
-        delete same.hay;
         moveToEnd(this.all, same);
         if (fresh.includes(same)) moveToEnd(fresh, same);
         else moved.add(same);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How things are written for people. Pure.
+import { kindOf } from "./filter.js";
 
 export const LEVELS = ["PUBLIC", "INTERNAL", "CONFIDENTIAL", "SECRET"];
 
@@ -63,41 +64,30 @@ export function timings(event) {
 export function describe(event) {
   const row = {
     seq: event.seq, time: event.time, event, count: 1, first: event.time,
-    session: event.session ?? "", program: event.comm ?? event.program ?? "", method: event.method ?? "", status: event.status ?? null,
-    reason: event.reason ?? "", rule: event.rule ?? "", llm: /(^|@)llm$/.test(event.list ?? ""),
+    session: event.session ?? "", program: event.comm ?? "", method: event.method ?? "", status: event.status ?? null,
+    reason: event.reason ?? "", rule: event.rule ?? "", llm: event.list === "@llm",
     sent: event.sent ?? null, received: event.received ?? null,
     us: null, host: hostOf(event.url), what: event.url ?? "", type: "change", verdict: "change",
   };
   const times = timings(event);
   if (times.length) row.us = times.reduce((sum, t) => sum + t[1], 0);
-  if (event.lookup) {
-    row.type = "dns";
-    row.host = event.lookup;
-    row.what = event.lookup;
-  } else if (event.url) {
-    row.type = event.method ? "request" : "connection";
-  } else if (event.address) {
-    row.type = "socket";
+  row.type = kindOf(event);
+  if (row.type === "rise") row.what = `${event.level} ${event.mode}` + (event.dataset ? `  ${event.dataset}` : "");
+  else if (row.type === "change") row.what = event.url ?? event.text ?? event.dataset ?? event.message ?? "";
+  else if (event.lookup) row.what = row.host = event.lookup;
+  else if (!event.url && event.address) {
     row.host = event.address;
     row.what = (event.address.includes(":") ? `[${event.address}]` : event.address) + (event.port ? ":" + event.port : "");
-  } else if (event.hook) {
-    row.type = "socket";
-    row.what = event.message ?? "";
-  }
-  if (event.kind === "allow") row.verdict = "allowed";
-  else if (event.kind === "refuse") row.verdict = "refused";
-  else if (event.kind === "error") row.verdict = "error";
-  else {
-    row.type = event.reason === "raised" ? "rise" : "change";
-    row.what = event.reason === "raised" ? `${event.level} ${event.mode}` + (event.dataset ? `  ${event.dataset}` : "") : event.url ?? event.text ?? event.dataset ?? event.message ?? "";
-  }
+  } else if (!event.url) row.what = event.message ?? "";
+  row.verdict = { allow: "allowed", refuse: "refused", error: "error" }[event.kind] ?? "change";
   return row;
 }
 
-// Rows with one key are one row with a count.
+// Rows with one key are one row with a count: alike in all that a filter asks for, but for sandbox, bytes and times, which are the newest one's.
 export function sameKey(row) {
-  if (row.type === "rise" || row.type === "change" || row.type === "gap") return null;
-  return [row.session, row.verdict, row.reason, row.method, row.what, row.status, row.rule].join("\u0001");
+  if (row.verdict === "change" || row.type === "gap") return null;
+  const e = row.event;
+  return [row.session, row.verdict, row.reason, row.method, row.what, row.status, row.rule, row.program, e.level, e.question].join("\u0001");
 }
 
 const quoted = (text) => "'" + String(text).replace(/'/g, "'\\''") + "'";
