@@ -6,6 +6,8 @@
 # make test       build and run every test; T="words" for pytest: T="-x -k takeover" (unit tests run all the same)
 # make test-unit  the unit tests alone; make test-e2e: the others alone, or the files in T="tests/e2e/test_dns.py -x"
 # make coverage   run the unit and e2e tests with gcov, print how many lines of user/ they reach
+# make test-private  the end-to-end and attack tests with sandboxes that have networks of their own: network: private
+# make test-adopted  the tests of what the gate promises, from inside containers that are adopted: ADOPTED="container podman docker"
 # make test-containers  containers of Podman and Docker: born in a sandbox, and adopted while they run
 # make test-browser  the console's page in Chromium; leaves pictures of it in build/browser/
 # make test-browser-soak  the page under 50 events a second for ten minutes, and with a history of 100,000
@@ -386,6 +388,20 @@ test-containers:
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
 	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTEST) $(T) tests/containers
 
+# The same tests once more, with sandboxes that live elsewhere: in networks of their own; and those about what the gate promises to every
+# sandbox, in containers that are adopted, of no engine and of both. Their files start an engine each: not more than two at once.
+ADOPTED = container podman docker
+INSIDE = $(addprefix tests/attack/test_,after_ack.py channels.py containers.py control.py cut.py dns_tunnels.py egress.py foreign_source.py \
+	   identity.py inbound.py local.py loopback.py many.py metadata.py ports.py unixsock.py) \
+	 $(addprefix tests/e2e/test_,dns_steer.py escalation.py modes.py)
+test-private: all $(BUILD)/test/netpawld
+	$(Q)NETPAWL_TEST_NETWORK=private $(RUN_TESTS) $(filter-out tests/%,$(T)) -- $(or $(filter tests/%,$(T)),tests/e2e tests/attack)
+test-adopted:
+	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) $(CONTAINER_DEPS)"
+	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all $(BUILD)/test/netpawld
+	$(Q)for kind in $(ADOPTED); do echo "containers of $$kind" && NETPAWL_TEST_ADOPTED=$$kind $(RUN_TESTS) --jobs 2 $(filter-out tests/%,$(T)) -- \
+		$(or $(filter tests/%,$(T)),$(INSIDE)) || exit 1; done
+
 # Commits of older versions of the ABI: the oldest that can be taken over from, and the one before this. Built once; without the
 # history there is nothing to upgrade from.
 OLD_ABIS = 4 6
@@ -545,7 +561,7 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: test test-browser test-browser-soak test-build test-unit test-e2e check help coverage test-clients test-monitoring test-containers test-upgrade differential mutate soak fuzz $(FUZZ_RUNS) prove bench vm run lint deps man install uninstall clean
+.PHONY: test test-browser test-browser-soak test-build test-unit test-e2e check help coverage test-clients test-monitoring test-private test-adopted test-containers test-upgrade differential mutate soak fuzz $(FUZZ_RUNS) prove bench vm run lint deps man install uninstall clean
 
 -include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(RUN_OBJS) $(HOOK_OBJS) $(CONSOLE_OBJS) $(call objs,$(CNI_DIRS)) $(call objs,$(DECIDE_DIRS)) $(call objs,$(EXPORT_DIRS)) $(INSPECT_OBJS) $(FAIL_OBJS) $(FUZZ_OBJS) $(BPF_OBJS))
 -include $(addsuffix .d,$(UNIT_TESTS))

@@ -13,9 +13,9 @@ import time
 import pytest
 
 from lib import base, bpf
-from lib.box import Adopted, Box
+from lib.box import Adopted, Box, Launched
 from lib.fixtures import daemon_with
-from lib.world import FAR, GATE4, HOST4, SINK
+from lib.world import FAR, GATE4, SINK
 
 CALLED, DEAF = 24190, 9190  # inbound: in the policy; a far end that takes no byte
 KINDS = pytest.mark.parametrize("kind", [Box, Adopted], ids=["run", "adopted"])
@@ -162,8 +162,9 @@ def forget(daemon, box):
 
 
 def test_what_a_list_lacks_is_found_later(daemon, boxes):
-    """The control of `cut_late`, and of the tests above: without the list nothing is cut at once."""
-    box, before = boxes("FULL"), late(daemon)
+    """The control of `cut_late`, and of the tests above: without the list nothing is cut at once. (The list of an adopted one is made
+    by a look at the tables, at the latest before its first cut.)"""
+    box, before = boxes("FULL", kind=Launched), late(daemon)
     box.call("dial", family=4, addr=FAR[4], port=SINK, keep="c")
     assert sockets_of(daemon, box)
     forget(daemon, box)
@@ -245,7 +246,7 @@ def test_after_a_restart(make_daemon, how):
 def test_sockets_with_the_same_addresses(daemon, boxes, same, local, level):
     """Destroyed by its addresses, one of them is found and the others are not."""
     box, before = boxes(), late(daemon)
-    _, got = box.payload("cuts", "twins", far4=FAR[4], sink=SINK, near=HOST4, port=34567, count=300, same=same,
+    _, got = box.payload("cuts", "twins", far4=FAR[4], sink=SINK, near=box.addr[4], port=34567, count=300, same=same,
                          local=local)
     assert got["said"] == "300", got
     assert daemon.api.escalate(box.session, level)["cut"] >= 300
@@ -255,7 +256,7 @@ def test_sockets_with_the_same_addresses(daemon, boxes, same, local, level):
 
 def test_what_was_opened_while_programs_were_gone(daemon, boxes):
     """A raise that puts them back cuts afterwards."""
-    box, before = boxes(), late(daemon)
+    box, before = boxes(kind=Launched), late(daemon)
     for hook in ("create", "sockops"):
         base.sh(*daemon.world.enter(), "bpftool", "link", "detach", "pinned", daemon.pins / "links/slice" / f"np_{hook}")
     for i in range(5):

@@ -38,6 +38,8 @@ class Net(Inspected):
         self.boxes = {}
         for name, args in {"victim": dict(level="INTERNAL"), "level": dict(level="CONFIDENTIAL"),
                            "class": dict(level="INTERNAL", session=session, more=["--class", "read_only"])}.items():
+            if base.ADOPTED and name == "level":  # those of one pod fight for its ports
+                args["wired"] = self.boxes["victim"].wired
             self.boxes[name] = Box(self.daemon, **args)
             stack.callback(self.boxes[name].close)
         self.local = 20000

@@ -14,6 +14,7 @@ OPEN = {"stream": 24180, "dgram": 24181}  # inbound: in the policy
 WILD = {4: "0.0.0.0", 6: "::"}
 HOST = {4: HOST4, 6: HOST6}
 LOOP = {4: "127.0.0.1", 6: "::1"}
+CONTAINERS = "TIMEOUT"  # callers of containers, which have an address of their own, meet silence, and a reset where nobody listens: SECURITY.md
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +44,11 @@ def test_listener_from_outside(world, pool, kind, mode, family, transport):
     mark = base.token()
     port = box.call("listen", keep="l", family=family, addr=WILD[family], kind=transport)["port"]
     try:
-        from_world = call(world.world, transport, family, HOST[family], port, mark, False)
+        from_world = call(world.world, transport, family, box.at[family], port, mark, False)
         from_host = call(world.outside, transport, family, LOOP[family], port, mark, False)
-        from_host_addr = call(world.outside, transport, family, HOST[family], port, mark, False)
+        from_host_addr = call(world.outside, transport, family, box.at[family], port, mark, False)
         own = call(box.agent, transport, family, LOOP[family], port, "own")
-        own_addr = call(box.agent, transport, family, HOST[family], port, "own")
+        own_addr = call(box.agent, transport, family, box.addr[family], port, "own")
         seen = box.call("records", keep="l", mark=mark)["records"]
         every = box.call("records", keep="l")["records"]
     finally:
@@ -56,7 +57,7 @@ def test_listener_from_outside(world, pool, kind, mode, family, transport):
     assert "ok" not in (from_world, from_host, from_host_addr)
     assert seen == []
     if transport == "stream":
-        assert from_world == "ECONNREFUSED", "as where nobody listens"
+        assert from_world == (CONTAINERS if box.wired else "ECONNREFUSED"), "as where nobody listens"
         assert sum(r["data"] == "<connect>" for r in every) == 2, "only the two own connections were accepted"
 
 
@@ -79,7 +80,7 @@ def test_inbound_port(world, pool, kind, mode, family, transport):
     box, mark = pool(mode, kind=kind), base.token()
     box.call("listen", keep="in", family=family, addr=WILD[family], kind=transport, port=OPEN[transport])
     try:
-        got = call(world.world, transport, family, HOST[family], OPEN[transport], mark, mode == "FULL")
+        got = call(world.world, transport, family, box.at[family], OPEN[transport], mark, mode == "FULL")
         here = call(world.outside, transport, family, LOOP[family], OPEN[transport], "here", False)
         seen = box.call("records", keep="in", mark=mark)["records"]
     finally:
@@ -97,8 +98,8 @@ def test_answers_to_an_unconnected_socket(world, pool, family):
     try:
         box.call("send", keep="u", data="ask", family=family, addr=FAR[family], port=9000)
         assert base.eventually(lambda: box.call("records", keep="u", mark="ask")["records"]), "the far side's echo"
-        world.world.call("sendto", family=family, addr=HOST[family], port=port, data=mark)
-        world.world.try_("sendto", family=family, addr=HOST[family], port=port, data="b" + mark,
+        world.world.call("sendto", family=family, addr=box.at[family], port=port, data=mark)
+        world.world.try_("sendto", family=family, addr=box.at[family], port=port, data="b" + mark,
                          bind=[FAR[family], 9001])
         box.call("send", keep="u", data="again", family=family, addr=FAR[family], port=9000)
         assert base.eventually(lambda: box.call("records", keep="u", mark="again")["records"])
@@ -113,19 +114,19 @@ TCP = ["syn", "ack", "fin", "null", "xmas", "syn+data"]
 SRC = {4: GATE4, 6: GATE6}
 
 
-def scan(world, family, port, kinds):
-    status, got = world.world.payload("scan", "scan", family=family, src=SRC[family], dst=HOST[family], ports=[port],
+def scan(world, family, port, kinds, at=HOST):
+    status, got = world.world.payload("scan", "scan", family=family, src=SRC[family], dst=at[family], ports=[port],
                                       kinds=kinds, timeout=30)
     assert status == 0 and str(port) in got, got
     return got[str(port)]
 
 
-def taken(agent, how, family, keep="scanned"):
+def taken(agent, how, family, keep="scanned", own=HOST):
     """Takes a port in one of the ways there are; which one?"""
     if how == "bound":
-        return agent.call("listen", keep=keep, family=family, addr=HOST[family])["port"]
+        return agent.call("listen", keep=keep, family=family, addr=own[family])["port"]
     if how == "udp bound":
-        return agent.call("listen", keep=keep, family=family, addr=HOST[family], kind="dgram")["port"]
+        return agent.call("listen", keep=keep, family=family, addr=own[family], kind="dgram")["port"]
     if how == "dual":
         return agent.call("listen", keep=keep, family=6, addr="::", v6only=False)["port"]
     if how == "udp dual":
@@ -147,14 +148,17 @@ def test_a_scan_tells_nothing(world, pool, kind, mode, family):
     box = pool(mode, kind=kind)
     for how in ("wild", "bound", "dual", "no bind", "udp", "udp bound", "udp dual", "udp sent"):
         kinds = ["udp"] if how.startswith("udp") else TCP
-        port = taken(box.agent, how, family)
+        port = taken(box.agent, how, family, own=box.addr)
         try:
-            with_listener = scan(world, family, port, kinds)
+            with_listener = scan(world, family, port, kinds, box.at)
         finally:
             box.call("close", keep="scanned")
-        without = scan(world, family, port, kinds)
+        without = scan(world, family, port, kinds, box.at)
         assert without["udp" if "udp" in kinds else "syn"], f"{how}: a closed port answers"
-        assert with_listener == without, how
+        if box.wired:
+            assert not any(with_listener.values()), f"{how}: nothing but {CONTAINERS}"
+        else:
+            assert with_listener == without, how
         assert box.call("hello")
 
 
@@ -174,7 +178,7 @@ def test_a_listener_that_comes_and_goes(world, pool):
     box, port = pool("NONE", user="nobody"), 24190
 
     def storm():
-        status, got = world.world.payload("scan", "storm", family=4, src=GATE4, dst=HOST4, dport=port, count=5000,
+        status, got = world.world.payload("scan", "storm", family=4, src=GATE4, dst=box.at[4], dport=port, count=5000,
                                           timeout=30)
         assert status == 0
         return got
@@ -184,7 +188,7 @@ def test_a_listener_that_comes_and_goes(world, pool):
         churn = threads.submit(box.payload, "scan", "churn", port=port, seconds=3)
         got = storm()
         assert churn.result()[1]["times"] > 100
-    assert got == {"answered": 5000, "flags": [0x14]}
+    assert got["flags"] == [0x14] and (got["answered"] == 5000 or box.wired)
 
 
 def test_listeners_from_before_the_adoption(world, boxes):
@@ -197,10 +201,10 @@ def test_listeners_from_before_the_adoption(world, boxes):
 
     box = boxes("NONE", kind=Adopted, before=before)
     for which, probe in (("tcp", "syn"), ("udp", "udp")):
-        scan(world, 4, ports[which], [probe])
-        second = scan(world, 4, ports[which], [probe])
+        scan(world, 4, ports[which], [probe], box.at)
+        second = scan(world, 4, ports[which], [probe], box.at)
         box.call("close", keep="early" if which == "tcp" else "early udp")
-        assert second[probe] and second == scan(world, 4, ports[which], [probe])
+        assert bool(second[probe]) == (not box.wired) and (box.wired or second == scan(world, 4, ports[which], [probe]))
 
 
 def test_the_hosts_own_listener_beside_a_sandboxs(world, pool):
@@ -227,29 +231,32 @@ def test_the_hosts_own_listener_beside_a_sandboxs(world, pool):
 @pytest.mark.parametrize("which", ["host first", "sandbox first"])
 def test_a_udp_port_is_not_shared_with_the_host(world, pool, which):
     """By SO_REUSEADDR two UDP sockets may have one port, whoever they belong to; not with a sandbox's."""
-    first, second = (world.outside, pool("NONE").agent) if which == "host first" else (pool("NONE").agent, world.outside)
+    box = pool("NONE")
+    first, second = (world.outside, box.agent) if which == "host first" else (box.agent, world.outside)
     control = world.outside.call("listen", keep="a", family=4, addr=HOST4, kind="dgram")["port"]
     world.outside.call("listen", keep="b", family=4, addr="0.0.0.0", kind="dgram", port=control)
     for keep in "ab":
         world.outside.call("close", keep=keep)
-    at = {True: HOST4, False: "0.0.0.0"}
+    own = box.addr[4] if which == "sandbox first" else HOST4
+    at = {True: own, False: "0.0.0.0"}
     port = first.call("listen", keep="a", family=4, addr=at[which == "host first"], kind="dgram")["port"]
     try:
-        assert second.try_("listen", keep="b", family=4, addr=at[which != "host first"], kind="dgram", port=port) == "EADDRINUSE"
+        assert second.try_("listen", keep="b", family=4, addr=at[which != "host first"], kind="dgram", port=port) == ("ok" if box.apart else "EADDRINUSE")
     finally:
         first.call("close", keep="a")
+        second.try_("close", keep="b")
 
 
 @pytest.mark.parametrize("transport", ["stream", "dgram"])
 @pytest.mark.parametrize("mode", ["FULL", "PROXIED", "NONE"])
 def test_listener_on_the_hosts_address(world, pool, kind, mode, transport):
-    """Bound to 192.0.2.2 itself, not to a wildcard."""
+    """Bound to 192.0.2.2 itself, or to what it has in its place, not to a wildcard."""
     box = pool(mode, kind=kind)
     mark = base.token()
     try:
-        port = box.call("listen", keep="l2", family=4, addr=HOST4, kind=transport)["port"]
-        assert call(world.world, transport, 4, HOST4, port, mark, answers=False) != "ok"
-        assert call(world.outside, transport, 4, HOST4, port, mark, answers=False) != "ok"
+        port = box.call("listen", keep="l2", family=4, addr=box.addr[4], kind=transport)["port"]
+        assert call(world.world, transport, 4, box.at[4], port, mark, answers=False) != "ok"
+        assert call(world.outside, transport, 4, box.at[4], port, mark, answers=False) != "ok"
         assert box.call("records", keep="l2", mark=mark)["records"] == []
     finally:
         box.call("close", keep="l2")
@@ -262,9 +269,9 @@ def test_listener_from_before_the_escalation(world, api, boxes, kind, level, mod
     box = boxes("FULL", kind=kind)
     mark = base.token()
     port = box.call("listen", keep="l", family=4, addr="0.0.0.0", kind=transport, port=OPEN[transport])["port"]
-    assert call(world.world, transport, 4, HOST4, port, "before") == "ok"
+    assert call(world.world, transport, 4, box.at[4], port, "before") == "ok"
     api.escalate(box.session, level)
-    assert call(world.world, transport, 4, HOST4, port, mark, answers=False) != "ok"
+    assert call(world.world, transport, 4, box.at[4], port, mark, answers=False) != "ok"
     assert call(world.outside, transport, 4, "127.0.0.1", port, mark, answers=False) != "ok"
     assert box.call("records", keep="l", mark=mark)["records"] == []
 
@@ -274,7 +281,7 @@ def test_accepted_connection_from_before_is_cut(world, api, boxes, kind, mode):
     """The world called in FULL; after the escalation the accepted socket carries nothing, either way."""
     box = boxes("FULL", kind=kind)
     port = box.call("listen", keep="l", family=4, addr="0.0.0.0", port=OPEN["stream"])["port"]
-    world.world.call("dial", family=4, addr=HOST4, port=port, data="hello", recv=5, keep="caller")
+    world.world.call("dial", family=4, addr=box.at[4], port=port, data="hello", recv=5, keep="caller")
     try:
         cut = api.escalate(box.session, {"PROXIED": "CONFIDENTIAL", "NONE": "SECRET"}[mode])["cut"]
         assert cut >= 1

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from lib import base
-from lib.box import Box
+from lib.box import Launched
 from lib.fixtures import daemon_with
 from lib.world import DEV, HOST4, HOST6
 
@@ -66,7 +66,8 @@ def test_a_listener_of_the_host_that_is_bound_to_a_device(world, pool, kind, fam
                 assert got == "ECONNREFUSED" or kind == "dgram" and got == "EPERM", (mode, addr, got)
         assert seen(world.outside, mark) == []
         assert len(seen(world.outside, "<connect>")) == before
-    assert pool("NONE").refusals("host_loopback")
+    none = pool("NONE")
+    assert none.refusals("mode_none" if none.apart else "host_loopback")
 
 
 @pytest.mark.parametrize("kind", ["stream", "dgram"])
@@ -94,9 +95,11 @@ def test_the_receivers_gate_alone(world, make_daemon):
     """Without all that looks at the sender's side, a receiver in FULL is connected to the port of a sender that no look-up
     finds."""
     d = make_daemon().start()
-    with Box(d, "FULL") as target, Box(d, "NONE") as none, Box(d, "FULL") as full:
+    with Launched(d, "FULL") as target, Launched(d, "NONE") as none, Launched(d, "FULL") as full:
         with d.without("connect4", "connect6", "sendmsg4", "sendmsg6", "bind4", "bind6", "egress"):
             for sender, receiver in ((world.outside, world.outside_user), (none, target), (full, target)):
+                if sender is none and none.apart:
+                    continue  # no packet of its is ever in the receiver's network
                 mark, control = base.token(), sender is world.outside
                 port = receiver.call("listen", keep="r", family=6, addr=HOST6, kind="dgram", role="hold", scope=AWAY)["port"]
                 # the last one's thread may hold the port for a moment
@@ -194,11 +197,11 @@ def test_a_connection_to_who_comes_later(world, pool, listens):
 def test_nobody_is_there(pool, mode):
     """As where there is no gate: TCP is refused, a datagram is lost; a connected socket hears of it."""
     box = pool(mode)
-    for family, addr in ((4, "127.0.0.1"), (6, "::1"), (4, HOST4), (6, HOST6)):
+    for family, addr in ((4, "127.0.0.1"), (6, "::1"), *box.addr.items()):
         assert box.try_("dial", family=family, addr=addr, port=1) == "ECONNREFUSED"
         assert box.try_("dial", family=family, addr=addr, port=1, kind="dgram") == "ok", "connect() sends nothing"
         assert box.try_("dial", family=family, addr=addr, port=1, kind="dgram", data="x") in ("ECONNREFUSED", "EPERM")
-        assert box.try_("sendto", family=family, addr=addr, port=1) == ("ok" if addr in ("127.0.0.1", "::1") else "ECONNREFUSED")
+        assert box.try_("sendto", family=family, addr=addr, port=1) == ("ok" if addr.startswith("127.0.0.") or addr == "::1" else "ECONNREFUSED")
 
 
 # -- all of them --------------------------------------------------------------------------------------

@@ -158,7 +158,7 @@ def test_dual_stack_listener(pool, mode):
 @pytest.mark.parametrize("mode", MODES)
 def test_nobody_there_is_refused_like_everywhere(pool, mode):
     box = pool(mode)
-    for family, addr in ((4, "127.0.0.1"), (6, "::1"), (4, HOST4)):
+    for family, addr in ((4, "127.0.0.1"), (6, "::1"), (4, box.addr[4])):
         assert box.try_("dial", family=family, addr=addr, port=1) == "ECONNREFUSED"
 
 
@@ -179,8 +179,12 @@ def test_a_port_of_the_host_cannot_be_shared(world, pool, mode, transport):
     try:
         port = host.stdout.readline().decode().strip()
         assert world.outside.call("execute", argv=[base.PYTHON, "-c", code, port])["code"] == 0, "the control shares it"
-        got = pool(mode).call("execute", argv=[base.PYTHON, "-c", code, port])
-        assert got["code"] != 0 and "in use" in got["err"], got
+        box = pool(mode)
+        got = box.call("execute", argv=[base.PYTHON, "-c", code, port])
+        if box.apart:
+            assert got["code"] == 0, "ports of its own, which nobody of the host calls"
+        else:
+            assert got["code"] != 0 and "in use" in got["err"], got
     finally:
         host.stdin.close()
         base.reap(host)
@@ -191,7 +195,8 @@ def test_dns_on_the_hosts_loopback_works_in_full_only(world, pool, transport):
     """The resolver on 127.0.0.1:53 is the one port of the host that FULL may use by default."""
     world.outside.call("listen", keep="dns", family=4, addr="127.0.0.1", port=53, kind=transport)
     try:
-        assert reach(pool("FULL").agent, transport, 4, "127.0.0.1", 53, "query") == "ok"
+        full = pool("FULL")
+        assert full.apart or reach(full.agent, transport, 4, "127.0.0.1", 53, "query") == "ok"
         for mode in ("PROXIED", "NONE"):
             mark = base.token()
             assert reach(pool(mode).agent, transport, 4, "127.0.0.1", 53, mark, 0.3) != "ok"

@@ -129,8 +129,9 @@ def test_tricks_with_roots_and_mounts(world, pool, places, scratch, trick, trans
     assert world.outside.payload("unixs", trick, mark=f"outside-{trick}", **args)[1] == {"talk": "ok"}
     assert base.eventually(lambda: came(f"outside-{trick}"))
     word = "ECONNREFUSED" if trick == "linked_over_own" else "refused"
+    words = [word] + ["cannot mount"] * (base.ADOPTED in ("podman", "docker"))  # an engine takes that away
     for mode in MODES:
-        assert pool(mode, kind=Adopted).payload("unixs", trick, mark=f"inside-{trick}", **args)[1] == {"talk": word}
+        assert pool(mode, kind=Adopted).payload("unixs", trick, mark=f"inside-{trick}", **args)[1]["talk"] in words
     assert not came(f"inside-{trick}")
 
 
@@ -175,8 +176,10 @@ def test_a_connection_from_before_the_adoption(world, boxes, scratch, name, tran
         args = dict(family="unix", addr=addr.replace("\0", "@"), kind=transport)
         control = []
         box = boxes("FULL", kind=Adopted, before=lambda agent: control.append(agent.try_("dial", **args)))
-        assert control == ["ok"]
+        assert control == ["ECONNREFUSED" if box.apart and name == "abstract" else "ok"]
         assert box.try_("dial", **args) == "ECONNREFUSED"
+        if box.apart and name == "abstract":
+            return  # the host's names are not there
         listener.settimeout(5)
         listener.accept()[0].close()
         assert box.try_("dial", **args) == "ECONNREFUSED"

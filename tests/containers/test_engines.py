@@ -41,7 +41,7 @@ def engine(request, net):
 def contained(net, engine):
     with contextlib.ExitStack() as stack:
         def make(mode="FULL", options=NONE, **kw):
-            box = Contained(net.daemon, engine, mode, options=options, **kw)
+            box = Contained(net.daemon, mode, engine=engine, options=options, **kw)
             stack.callback(box.close)
             return box
 

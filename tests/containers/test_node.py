@@ -60,7 +60,7 @@ def ask(box):
 @pytest.mark.parametrize("mode", ["FULL", "PROXIED", "NONE"])
 def test_a_sibling_is_adopted(agent, mode):
     before = []
-    box = Contained(agent.daemon, agent.engine, mode, options=("--network", "none"), before=lambda a: before.append(reach(a)))
+    box = Contained(agent.daemon, mode, engine=agent.engine, options=("--network", "none"), before=lambda a: before.append(reach(a)))
     with contextlib.closing(box):
         assert before == ["ok"] and box.info["network"] == "container", "the control"
         assert reach(box.agent) == ("ok" if mode == "FULL" else "ECONNREFUSED")

@@ -224,6 +224,32 @@ def close(keep):
     return {}
 
 
+@op
+def mailbox(keep, path):
+    """A unix socket for somebody to pass a descriptor to: mail() takes it in, under a name."""
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    s.bind(path)
+    held[keep] = Held(s)
+    return {}
+
+
+@op
+def mail(keep, as_, timeout=30):
+    held[keep].sock.settimeout(timeout)
+    _, fds, _, _ = socket.recv_fds(held[keep].sock, 1, 1)
+    held[as_] = Held(socket.socket(fileno=fds[0]))
+    return {}
+
+
+@op
+def post(keep, path):
+    """Passes a descriptor on."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        s.connect(path)
+        socket.send_fds(s, [b"x"], [held[keep].sock.fileno()])
+    return {}
+
+
 # -- things that go on in the background ----------------------------------------
 
 @op
@@ -710,6 +736,8 @@ def main():
     sys.path[:0] = [here, os.path.join(here, "payload")]
     out = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:
+        if not line.strip():
+            break  # it is told to end: what leads here may keep the pipe open
         request = json.loads(line)
         try:
             answer = ops[request["op"]](**request["args"])

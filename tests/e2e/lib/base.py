@@ -32,7 +32,8 @@ SHOWN = ["/tmp", "/var/lib:ro"] + ([] if ROOT.is_relative_to("/tmp") else [f"{RO
 # that does not say. Shared, unless the run says otherwise: there the gate stands alone, where a network of its own would hold back
 # what it lets slip.
 NETWORK = os.environ.get("NETPAWL_TEST_NETWORK", "shared")
-# container: the suites as they are, with each adopted cgroup in a network namespace of its own, on a bridge of the host's.
+# The suites as they are, with containers for sandboxes: each is adopted while it runs, in a network namespace of its own, on a bridge of
+# the host's. container: a cgroup and a namespace that the test made; podman, docker: one of that engine.
 ADOPTED = os.environ.get("NETPAWL_TEST_ADOPTED")
 
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""A sandbox with an agent in it: by `netpawl run`, or an adopted cgroup."""
+"""A sandbox with an agent in it: by `netpawl run`, an adopted cgroup, or an adopted container of an engine."""
 import os
 import secrets
 
 from lib import base
 from lib.world import Agent, HOST4, HOST6
 
+SETTINGS = {"net.ipv6.conf.default.accept_dad": 0, "net.ipv6.conf.default.router_solicitations": 0, "net.ipv4.tcp_fastopen": 0x207,
+            "net.ipv4.ping_group_range": "0 2147483647"}  # of a network namespace that a test attacks from
 LEVEL = {"FULL": "PUBLIC", "PROXIED": "CONFIDENTIAL", "NONE": "SECRET"}
 
 
@@ -14,9 +16,18 @@ def new_session(word="s"):
 
 
 class Box:
-    """`netpawl run` with an agent as its command."""
+    """`netpawl run` with an agent as its command; where NETPAWL_TEST_ADOPTED names a kind of container, one of that kind, adopted."""
 
-    wired, addr = None, {4: HOST4, 6: HOST6}  # where it lives, and its own addresses beside loopback's
+    wired, addr = None, {4: HOST4, 6: HOST6}  # where it lives, and an address of its own there, beside 127.0.0.1
+    at = {4: HOST4, 6: HOST6}  # where others call it
+    apart = False  # it lives in another network namespace than the host
+
+    def __new__(cls, *_, more=(), **__):
+        if cls is Box and base.ADOPTED and not more:
+            cls = Adopted
+        if cls is Adopted and base.ADOPTED in ("podman", "docker"):
+            from lib.engines import Contained as cls
+        return object.__new__(cls)
 
     def __init__(self, daemon, mode="FULL", user=None, session=None, level=None, more=()):
         """more: further options of netpawl run"""
@@ -35,6 +46,8 @@ class Box:
         except BaseException:
             self.agent.close()
             raise
+        if self.info["network"] == "private":
+            self.addr, self.apart = {4: "127.0.0.2", 6: "::1"}, True
         self.id = self.info["sandbox"]
         self.cgroup = base.pathlib.Path(self.info["cgroup"])
         daemon.boxes.append(self)
@@ -76,14 +89,17 @@ class Box:
         self.close()
 
 
+class Launched(Box):
+    """By `netpawl run`, whatever the suites are about: for tests of what that does beside the gate."""
+
+
 class Wired:
     """A network namespace with a device on the bridge of a world."""
 
     def __init__(self, world):
         self.name = base.unique("c")
         base.sh("ip", "netns", "add", self.name)
-        world.sysctl(self.name, {"net.ipv6.conf.default.accept_dad": 0, "net.ipv6.conf.default.router_solicitations": 0,
-                                 "net.ipv4.tcp_fastopen": 0x207, "net.ipv4.ping_group_range": "0 2147483647"})
+        world.sysctl(self.name, SETTINGS)
         self.addr = world.wire(f"/run/netns/{self.name}")
 
     def close(self):
@@ -100,7 +116,8 @@ class Adopted(Box):
         self.session = session or new_session("adopt")
         self.wired = Wired(self.world) if wired is True else wired
         self.drops = [self.wired.close] if wired is True else []
-        self.addr = self.wired.addr if self.wired else self.addr
+        if self.wired:
+            self.addr, self.at, self.apart = self.wired.addr, self.wired.addr, True
         self.top = self.cgroup = base.cgroup_make("adopt")
         if above:
             self.cgroup = self.top / above
@@ -112,6 +129,7 @@ class Adopted(Box):
                 where.mkdir(parents=True)
             ns = self.wired.name if self.wired else self.world.host
             self.agent = self.world.agent(ns, user=None if user == "root" else user, cgroup=where)
+            self.hello = self.agent.call("hello")
             if before:
                 before(self.agent)
             daemon.api.create(self.session, level or LEVEL[mode])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Real container engines, each with directories of its own, below the host of a world."""
+import functools
 import os
 import pathlib
 import shutil
@@ -7,7 +8,7 @@ import signal
 import subprocess
 
 from lib import base
-from lib.box import LEVEL, Adopted, new_session
+from lib.box import LEVEL, SETTINGS, Adopted, attach_pid, new_session
 from lib.world import Agent
 
 SHOWN = ["/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc/alternatives", "/etc/ld.so.cache"]  # of the host, for the agent to run
@@ -70,43 +71,6 @@ class Podman:
         base.drop_tempdir(self.dir)
 
 
-class Contained(Adopted):
-    """A container of an engine, with an agent as its command, attached by its name. network: none has no way out but the device
-    that we give it, as a CNI plugin would."""
-
-    def __init__(self, daemon, engine, mode="FULL", session=None, level=None, before=None, options=(), wired=True):
-        self.daemon, self.world, self.engine = daemon, daemon.world, engine
-        self.session, self.name, self.drops = session or new_session(engine.name), base.unique("c"), []
-        argv = engine.run_argv(self.name, "-i", *options, cmd=self.world.agent_argv())
-        self.agent = Agent(argv, self.world.dir / "agents.log", env=engine.env)
-        self.world.agents.append(self.agent)
-        try:
-            self.agent.call("hello", 60)
-            self.pid = int(engine.inspect(self.name, ".State.Pid"))
-            if wired:
-                self.addr = self.world.wire(f"/proc/{self.pid}/ns/net")
-            if before:
-                before(self.agent)
-            daemon.api.create(self.session, level or LEVEL[mode])
-            daemon.cli("attach", self.session, "--container", self.name, check=0,
-                       env={k: v for k, v in engine.env.items() if k.startswith(("CONTAINERS_", "DOCKER_"))})
-            self.info = daemon.api.sandboxes(self.session)[-1]
-        except BaseException:
-            self.world.drop(self.agent)
-            engine("rm", "-f", self.name, check=False)
-            raise
-        self.id, self.cgroup = self.info["sandbox"], pathlib.Path(self.info["cgroup"])
-        daemon.boxes.append(self)
-
-    def enter(self):
-        return ["nsenter", "-t", str(self.pid), "-n"]
-
-    def close(self):
-        self.forget()
-        self.world.drop(self.agent)
-        self.engine("rm", "-f", self.name, check=False)
-
-
 class Docker(Podman):
     name = "docker"
 
@@ -149,3 +113,99 @@ class Docker(Podman):
         base.reap(self.process, timeout=20)
         self.log.close()
         self.clean()
+
+
+class Contained(Adopted):
+    """A container of an engine, with an agent as its command, attached by its name. wired: with a device that we give it, as a CNI plugin
+    would, or (a Joined) in the network namespace of another container, as those of a pod are. below: its agent lives in that
+    cgroup of its own, nested. engine: the world's of the kind that NETPAWL_TEST_ADOPTED names, for which all of the tests' files are mounted."""
+
+    def __init__(self, daemon, mode="FULL", user=None, session=None, level=None, below=None, before=None, above=None, wired=True,
+                 engine=None, options=None, adopt=True):
+        self.daemon, self.world, self.user = daemon, daemon.world, user
+        self.engine = engine = engine or self.world.engine({"podman": Podman, "docker": Docker}[base.ADOPTED])
+        self.session, self.name, self.drops, self.wired = session or new_session(engine.name), base.unique("c"), [], None
+        whole = options is None
+        if whole:
+            options = [*suite_options(engine, user), "--network", "none" if wired is True else wired.network]
+        argv = engine.run_argv(self.name, "-i", *options, cmd=self.world.agent_argv())
+        self.agent = Agent(argv, self.world.dir / "agents.log", env=engine.env)
+        self.world.agents.append(self.agent)
+        try:
+            self.hello = self.agent.call("hello", 60)
+            self.pid = int(engine.inspect(self.name, ".State.Pid"))
+            self.agent.gone = lambda: not os.path.exists(f"/proc/{self.pid}")
+            if whole:  # Docker's have no IPv6 where they have no network
+                base.sh(*self.enter(), "sysctl", "-qw", *(f"{k}={v}" for k, v in (*SETTINGS.items(), ("net.ipv6.conf.all.disable_ipv6", 0),
+                                                                                 ("net.ipv6.conf.lo.disable_ipv6", 0))))
+            if wired:
+                self.wired = wired = Joined(self, wired)
+                self.drops.append(wired.close)
+                self.addr, self.at, self.apart = wired.addr, wired.addr, True
+            if below:
+                self.nest(below)
+            if before:
+                before(self.agent)
+            if adopt:
+                self.adopt(level or LEVEL[mode])
+        except BaseException:
+            self.end()
+            raise
+
+    def adopt(self, level, check=0):
+        self.daemon.api.create(self.session, level)
+        env = {k: v for k, v in self.engine.env.items() if k.startswith(("CONTAINERS_", "DOCKER_"))}
+        p = self.daemon.cli("attach", self.session, "--container", self.name, env=env, check=check)
+        if p.returncode == 0:
+            self.info = self.daemon.api.sandboxes(self.session)[-1]
+            self.id, self.cgroup = self.info["sandbox"], pathlib.Path(self.info["cgroup"])
+            self.daemon.boxes.append(self)
+        return p
+
+    def nest(self, below):
+        with open(f"/proc/{self.pid}/cgroup") as f:
+            own = next(line.strip().split("::")[1] for line in f if line.startswith("0::"))
+        where = base.cgroup_mount() / own.lstrip("/") / below
+        where.mkdir(parents=True)
+        attach_pid(where, self.pid)
+
+    def enter(self):
+        return ["nsenter", "-t", str(self.pid), "-n"]
+
+    def end(self):
+        self.world.drop(self.agent)
+        for drop in self.drops:
+            drop()
+        self.engine("rm", "-f", self.name, check=False)
+
+    def close(self):
+        self.forget()
+        self.end()
+
+
+class Joined:
+    """The network namespace of a container, with a device on the bridge as a Wired has, or another's that it is in. It gets a name of its
+    own, which would keep it, when somebody asks for that."""
+
+    def __init__(self, box, other):
+        self.pid, self.network, self.drop = box.pid, f"container:{box.name}", lambda: None
+        self.addr = box.world.wire(f"/proc/{self.pid}/ns/net") if other is True else other.addr
+
+    @functools.cached_property
+    def name(self):
+        name = base.unique("c")
+        base.sh("ip", "netns", "attach", name, self.pid)
+        self.drop = lambda: base.sh("ip", "netns", "del", name, check=False)
+        return name
+
+    def close(self):
+        self.drop()
+
+
+def suite_options(engine, user=None):
+    """A container in which the suites find their files where they are on the host, and what most engines give: NET_RAW."""
+    words = ["--cap-add", "NET_RAW"]
+    for path in ("/tmp", "/var/lib"):
+        (engine.root / path.lstrip("/")).mkdir(parents=True, exist_ok=True)
+        words += ["--mount", f"type=bind,source={path},target={path},bind-nonrecursive=true"]
+    return words + (["--user", "65534:65534"] if user not in (None, "root") else [])

@@ -44,6 +44,7 @@ class Agent:
 
     def __init__(self, argv, log, **kw):
         self.log = open(log, "ab")
+        self.gone = lambda: False  # has it ended? For one whose client, our process, stays when it has
         self.process = base.popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, **kw)
         self.answers = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
@@ -95,13 +96,11 @@ class Agent:
 
     def close(self):
         try:
+            self.process.stdin.write(b"\n")
             self.process.stdin.close()
-        except OSError:
+        except (OSError, ValueError):  # it is gone, or was told before
             pass
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            pass
+        base.for_a_while(lambda: self.process.poll() is not None or self.gone(), 20)
         code = base.reap(self.process)
         self.log.close()
         return code
@@ -118,7 +117,7 @@ class World:
         shutil.copy(base.TESTS / "e2e/lib/agent.py", self.dir)
         shutil.copytree(base.TESTS / "attack/payload", self.dir / "payload",
                         ignore=shutil.ignore_patterns("__pycache__"))
-        self.agents = []
+        self.agents, self.engines = [], []
         try:
             self._namespaces()
             self._programs()
@@ -247,6 +246,12 @@ class World:
         agent.call("hello")
         return agent
 
+    def engine(self, kind):
+        """The one of that kind on this host, started at its first use."""
+        if not [e for e in self.engines if type(e) is kind]:
+            self.engines.append(kind(self))
+        return next(e for e in self.engines if type(e) is kind)
+
     def drop(self, agent):
         if agent in self.agents:
             self.agents.remove(agent)
@@ -272,6 +277,8 @@ class World:
     def close(self):
         for agent in list(self.agents):
             self.drop(agent)
+        for engine in self.engines:
+            engine.close()
         for ns in (self.host, self.far):
             if os.path.exists(f"/run/netns/{ns}"):
                 base.sh("ip", "netns", "del", ns, check=False)
