@@ -296,7 +296,7 @@ def test_what_the_record_has_no_more_is_told(net):
 
 
 def slot(seq):
-    """As user/exporter/cursor.c writes it, in the first of the two."""
+    """As user/link/cursor.c writes it, in the first of the two."""
     text = b"%020d %020d " % (seq, 2)
     words = [0x9e3779b97f4a7c15, 0xd1b54a32d192ed03]
     mix = lambda a, b: (a * b & (2**64 - 1)) ^ (a * b >> 64)
@@ -355,6 +355,55 @@ def test_a_journal_that_comes_later_gets_what_it_missed(net):
 
 
 # -- the policy ---------------------------------------------------------------------------------------
+
+
+def test_who_begins_to_export_begins_with_the_reload(net):
+    """However long it takes until the exporter is ready: what happens meanwhile comes as well, and what was before does not."""
+    path = net.daemon.dir / "begins.socket"
+    net.use()
+    assert base.eventually(lambda: not net.pid("journald"))
+    (net.daemon.state_dir / "exports/journald").unlink(missing_ok=True)
+    before = net.happen(2)
+    net.use(f"events: {{journald: \"{path}\"}}\n")
+    last = net.happen(3)
+    assert not net.state("journald")["ready"], "nobody listens there yet"
+    net.daemon.kill()
+    net.daemon.start()
+    with Journal(path) as j:
+        seqs = lambda: [int(dict(e)["NETPAWL_SEQ"]) for e in list(j.entries) if "NETPAWL_SEQ" in dict(e)]
+        assert base.eventually(lambda: last in seqs(), 20), (j.entries, net.daemon.text()[-1000:])
+        assert seqs()[:last - before] == list(range(before + 1, last + 1)), "none is left out, and none is from before"
+    net.use()
+
+
+# Its standard error is the journal's, as systemd tells services; what stands for journald listens where it does.
+UNDER = """mount -t tmpfs tmpfs /run/systemd && mkdir /run/systemd/journal && touch /run/systemd/journal/socket &&
+mount --bind "$0" /run/systemd/journal/socket && export JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2) && exec "$@" """
+
+
+def test_under_systemd_it_is_on_by_itself(make_daemon):
+    d = make_daemon()
+    path, argv = d.dir / "systemd.socket", d.argv
+    n, enter = Exported(d), len(d.world.enter())
+    with Journal(path) as j:
+        d.argv = lambda *more, **kw: [*argv(*more, **kw)[:enter], "unshare", "--mount", "--propagation", "slave", "sh", "-c", UNDER, str(path), *argv(*more, **kw)[enter:]]
+        d.start()
+        n.ready("journald")
+        assert n.state("journald")["to"] == "/run/systemd/journal/socket"
+        last = n.happen()
+        assert base.eventually(lambda: any(dict(e).get("NETPAWL_SEQ") == b"%d" % last for e in list(j.entries)), 10), j.entries
+        assert any(dict(e).get("NETPAWL_SEQ") == b"1" for e in j.entries), "from the first event of the first start on"
+        n.use("events: {journald: none}\n")
+        assert n.state("journald") is None and base.eventually(lambda: not n.pid("journald"))
+        n.use(f"events: {{journald: {path}}}\n")
+        n.ready("journald")
+        assert n.state("journald")["to"] == str(path)
+    d.stop()
+    # Without the journal behind it, the word alone is somebody else's: it is inherited by all that a service starts.
+    d.argv = argv
+    n.use(code=0)
+    d.start(JOURNAL_STREAM="1:2")
+    assert n.state("journald") is None
 
 
 @pytest.mark.parametrize("text, says", [

@@ -187,7 +187,7 @@ int policy_reload_by(void *data, const char *who, struct policy_reloaded *ret, s
 {
 	struct daemon *d = data;
 	const struct policy *before = d->policy.policy;
-	const uint64_t from_ns = loop_now_ns();
+	const uint64_t from_ns = loop_now_ns(), after = event_log_last_seq(d->events);
 	int r = loaded_policy_reload(&d->policy, d->kernel, d->supervisor, d->service, who, ret, ret_failure);
 
 	log_debug("the reload by %s took %llu us", who, (unsigned long long)((loop_now_ns() - from_ns) / 1000));
@@ -197,7 +197,7 @@ int policy_reload_by(void *data, const char *who, struct policy_reloaded *ret, s
 		server_policy(d->approvals);
 		deciders_policy(d->deciders, d->policy.policy);
 		notifier_policy(d->notifier, d->policy.policy);
-		exporters_policy(d->exporters, d->policy.policy);
+		exporters_policy(d->exporters, d->policy.policy, after);
 	}
 	if (r < 0)
 		event_emit(d, &(struct event){ .reason = d->policy.policy != before ? ret_failure->reason

@@ -43,6 +43,7 @@ struct daemon {
 	struct workspaces *workspaces;
 	char data_dir[FS_PATH_SIZE];
 	struct event_log *events;
+	uint64_t events_before; /* seq of the last event before this start */
 	struct flood *flood;
 	struct launches *launches;
 	struct server *server;

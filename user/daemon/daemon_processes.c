@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Wiring of what works in other processes (inspectors, deciders, exporters), and of the vault that they have values from. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fs.h"
 #include "base/log.h"
@@ -102,6 +107,19 @@ static int export_lend(void *data, unsigned uid)
 	return server_lend(d->server, uid);
 }
 
+/* Is what is written to standard error an entry of the journal? So systemd tells its services. */
+static bool under_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	struct stat st;
+	char name[64];
+
+	if (!stream || fstat(STDERR_FILENO, &st) < 0)
+		return false;
+	snprintf(name, sizeof(name), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+	return !strcmp(stream, name);
+}
+
 int daemon_exporters_open(struct daemon *d)
 {
 	char root[FS_PATH_SIZE], dir[FS_PATH_SIZE];
@@ -110,6 +128,7 @@ int daemon_exporters_open(struct daemon *d)
 		.uid = d->options.exporter_uid,
 		.root = root,
 		.dir = dir,
+		.journal = under_journal() ? NP_JOURNAL_SOCKET : NULL,
 		.lend = export_lend,
 		.data = d,
 	};

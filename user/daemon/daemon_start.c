@@ -246,6 +246,8 @@ static int state_start(struct daemon *d)
 	if (r == 0)
 		r = event_log_open(path, &d->options.events, &d->events);
 	if (r == 0)
+		d->events_before = event_log_last_seq(d->events);
+	if (r == 0)
 		r = flood_new(&d->flood);
 	if (r < 0)
 		log_error("%s/events: %s", d->options.state_dir, strerror(-r));
@@ -340,7 +342,7 @@ int daemon_start(struct daemon *d)
 	if (r == 0) {
 		deciders_policy(d->deciders, d->policy.policy);
 		notifier_policy(d->notifier, d->policy.policy);
-		exporters_policy(d->exporters, d->policy.policy);
+		exporters_policy(d->exporters, d->policy.policy, d->events_before);
 		questions_notify(d);
 	}
 	return r;

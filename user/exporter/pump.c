@@ -221,30 +221,15 @@ static int pump_step(struct pump *pump)
 	return r;
 }
 
-/* Who begins to export begins with what comes; whose place is damaged, with all there is, for one of them was not sent. */
+/* The daemon has written where to begin. Whose place is damaged begins with all there is, for one of them was not sent. */
 static int pump_begin(struct pump *pump, int cursor_fd)
 {
-	cleanup(client_answer_free) struct client_answer answer = { 0 };
 	int r = cursor_open(&pump->cursor, cursor_fd);
-	uint64_t known = UINT64_MAX;
-	struct page page = { 0 };
 
-	if (r == -EPROTO) {
-		log_warning("%s: the place in the record is damaged: all of the record is sent", pump->receiver->name);
-		return cursor_put(&pump->cursor, 0);
-	}
-	if (r != -ENOENT)
+	if (r != -EPROTO && r != -ENOENT)
 		return r;
-	r = daemon_get("/v1/events?limit=1", NULL, &answer);
-	if (r == 0 && answer.status != 200)
-		r = -EIO;
-	if (r == 0)
-		r = page_read(answer.body.data, answer.body.len, 0, &known, &page);
-	if (r < 0)
-		return r;
-	r = cursor_put(&pump->cursor, page.last);
-	page_free(&page);
-	return r;
+	log_warning("%s: the place in the record is damaged: all of the record is sent", pump->receiver->name);
+	return cursor_put(&pump->cursor, 0);
 }
 
 int pump_run(const struct receiver *receiver, int cursor_fd)

@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "exporter/cursor.h"
+#include "link/cursor.h"
 #include "link/export_message.h"
 
 enum delivery {

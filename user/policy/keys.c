@@ -290,8 +290,9 @@ const struct key_set keys_metrics = KEY_SET("metrics", metrics_keys, 0);
 
 static const struct key events_keys[EVENTS_KEYS] = {
 	[EVENTS_OTLP] = KEY("otlp", KEY_TEXT, "an http:// URL of a loopback address that takes OTLP logs as JSON"),
-	[EVENTS_JOURNALD] =
-		KEY("journald", KEY_TEXT, "journald's socket, /run/systemd/journal/socket: events go there as fields"),
+	[EVENTS_JOURNALD] = KEY("journald", KEY_TEXT,
+				"journald's socket, to which events go as fields; under systemd it is "
+				"/run/systemd/journal/socket by itself, unless this is none"),
 };
 const struct key_set keys_events = KEY_SET("events", events_keys, 0);
 

@@ -58,6 +58,13 @@ static int read_otlp(struct reader *reader, const struct node *key, const char *
 	return e;
 }
 
+/* A path, or none: then not under systemd, either. */
+static int read_journald(struct reader *reader, const struct node *key, struct exports *exports)
+{
+	exports->no_journald = key->next->kind == NODE_SCALAR && !strcmp(key->next->text, "none");
+	return exports->no_journald ? 0 : read_socket(reader, key, &exports->journald);
+}
+
 int read_exports(struct reader *reader, const struct file *file)
 {
 	const struct node *metrics = file->sections[SECTION_METRICS], *events = file->sections[SECTION_EVENTS];
@@ -75,7 +82,7 @@ int read_exports(struct reader *reader, const struct file *file)
 		if (of_events[EVENTS_OTLP])
 			e = read_otlp(reader, of_events[EVENTS_OTLP], &exports->otlp);
 		if (e == 0 && of_events[EVENTS_JOURNALD])
-			e = read_socket(reader, of_events[EVENTS_JOURNALD], &exports->journald);
+			e = read_journald(reader, of_events[EVENTS_JOURNALD], exports);
 	}
 	return e;
 }

@@ -126,6 +126,7 @@ struct exports {
 	const char *metrics;  /* ADDRESS:PORT of loopback */
 	const char *otlp;     /* http:// URL of a loopback address */
 	const char *journald; /* absolute path of its socket */
+	bool no_journald;     /* not even under systemd, where it is on by itself */
 };
 
 /* How a person answers ask rules. */

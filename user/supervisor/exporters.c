@@ -13,6 +13,7 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "link/cursor.h"
 #include "link/export_message.h"
 #include "supervisor/spawn.h"
 #include "wire/url.h"
@@ -33,6 +34,7 @@ struct exporter {
 	pid_t pid;   /* 0: it is not there */
 	int link;
 	bool ready;
+	uint64_t after; /* the event behind which it begins, unless it has a place already */
 	uint64_t start_ns, starts;
 	unsigned failures;		   /* one after the other */
 	struct export_state state, before; /* of the running one; of those that are over */
@@ -135,9 +137,17 @@ static int cursor_file(const struct exporter *e)
 {
 	char path[FS_PATH_SIZE];
 	int r = fs_path(path, "%s/%s", e->exporters->dir, kind_names[e->kind]);
-	int fd = r < 0 ? r : open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	_close_ int fd = r < 0 ? r : open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	struct cursor cursor;
 
-	return fd < 0 && r == 0 ? -errno : fd;
+	if (r < 0 || fd < 0)
+		return r < 0 ? r : -errno;
+	/* A new one: its first place is on the disk before anything is said to have begun. */
+	if (lseek(fd, 0, SEEK_END) == 0) {
+		cursor = (struct cursor){ .fd = fd };
+		r = cursor_put(&cursor, e->after);
+	}
+	return r < 0 ? r : take_fd(fd);
 }
 
 static int exporter_spawn(struct exporter *e)
@@ -199,10 +209,12 @@ static void on_tick(void *data)
 		exporter_start(&exporters->of[i]);
 }
 
-void exporters_policy(struct exporters *exporters, const struct policy *policy)
+void exporters_policy(struct exporters *exporters, const struct policy *policy, uint64_t after)
 {
-	const char *const wanted[KIND_COUNT] = { policy->exports.metrics, policy->exports.otlp,
-						 policy->exports.journald };
+	const struct exports *exports = &policy->exports;
+	const char *const journal = exports->no_journald ? NULL : exporters->config.journal;
+	const char *const wanted[KIND_COUNT] = { exports->metrics, exports->otlp,
+						 exports->journald ? exports->journald : journal };
 
 	for (unsigned i = 0; i < KIND_COUNT; i++) {
 		struct exporter *e = &exporters->of[i];
@@ -213,6 +225,7 @@ void exporters_policy(struct exporters *exporters, const struct policy *policy)
 		free(e->where);
 		e->where = wanted[i] ? strdup(wanted[i]) : NULL;
 		e->failures = 0;
+		e->after = after;
 		if (wanted[i] && !e->where)
 			log_error("%s at %s cannot be started: out of memory", kind_names[i], wanted[i]);
 		e->starts = 0; /* at once */

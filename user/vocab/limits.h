@@ -194,6 +194,8 @@
 #define NP_WARNING_PATTERNS 4096 /* destinations of a policy that a name is compared with, for people: a millisecond */
 #define NP_RETRY_AFTER_S    10	 /* what a refused client is told to wait before it tries again */
 
+#define NP_JOURNAL_SOCKET "/run/systemd/journal/socket"
+
 /* What netpawl-export sends on. Its queue is the record itself, which is bounded. */
 #define NP_EXPORT_BATCH		     256 /* events in one message to a receiver: all that is in its memory */
 #define NP_EXPORT_STRING	     8192 /* bytes of one of their texts; more is cut */

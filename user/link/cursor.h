@@ -2,7 +2,7 @@
 /*
  * Which event was acknowledged last, in a file that is written in place: whoever has it may not make others. It has two slots that
  * are written in turns, each with a checksum. After a crash in the middle of a write the other one counts: events are sent
- * twice then, and none is left out.
+ * twice then, and none is left out. The daemon makes it, with the place at which an exporter begins; from then on the exporter writes.
  */
 #pragma once
 

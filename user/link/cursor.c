@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "exporter/cursor.h"
+#include "link/cursor.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -9,7 +9,7 @@
 
 #include <sys/mman.h>
 
-#include "exporter/cursor.c"
+#include "link/cursor.c"
 
 static struct cursor c;
 static int fd = -1;
