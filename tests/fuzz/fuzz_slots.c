@@ -21,7 +21,8 @@ static const char policy_text[] = "version: 1\ncredentials:\n"
 				  "  c: {source: {env: C}, placeholder: {like: '{11}-{11}-{4}'}}\n"
 				  "  d: {source: {env: D}, placeholder: {like: jwt}}\n";
 static struct policy *policy;
-static struct placeholder_set *set;
+#define SESSIONS 64
+static struct placeholder_set *sets[SESSIONS], *set; /* of as many sessions: in some, one ends with what another begins with */
 static char value_text[] = "V/\"\\+";
 static const struct secret value = { .value = value_text, .len = sizeof(value_text) - 1 };
 static unsigned found;
@@ -115,11 +116,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		check(policy_load_text("p", policy_text, strlen(policy_text), &policy, &problems) == 0);
 		problems_clear(&problems);
-		check(placeholder_set_new(policy, &key, "alice/demo", &set) == 0);
+		for (unsigned i = 0; i < SESSIONS; i++) {
+			char session[32];
+
+			snprintf(session, sizeof(session), "alice/demo%u", i);
+			check(placeholder_set_new(policy, &key, session, &sets[i]) == 0);
+		}
 	}
-	if (size < 2)
+	if (size < 3)
 		return 0;
-	len = text_make(data + 1, size - 1, text);
+	set = sets[data[1] % SESSIONS];
+	len = text_make(data + 2, size - 2, text);
 	compare(text, len);
 	finder.set = denies.set = set;
 	body(&finder, data[0] & 1 ? SLOT_FORM : SLOT_JSON, text, len, 1 + data[0] / 2);

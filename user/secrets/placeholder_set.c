@@ -118,7 +118,8 @@ const struct placeholder *placeholder_set_find(const struct placeholder_set *set
 	return NULL;
 }
 
-size_t placeholder_set_pending(const struct placeholder_set *set, const char *text, size_t len)
+/* Of the last bytes, as many as are the beginning of one. */
+static size_t beginning_len(const struct placeholder_set *set, const char *text, size_t len)
 {
 	size_t pending = 0;
 
@@ -131,6 +132,23 @@ size_t placeholder_set_pending(const struct placeholder_set *set, const char *te
 				pending = n;
 				break;
 			}
+	}
+	return pending;
+}
+
+size_t placeholder_set_pending(const struct placeholder_set *set, const char *text, size_t len)
+{
+	size_t pending = beginning_len(set, text, len), from, at;
+	const struct placeholder *found;
+
+	if (!pending)
+		return 0;
+	/* A whole one may end with what another begins with: it must not be cut there. */
+	from = len - pending > set->longest ? len - pending - set->longest : 0;
+	while (pending && (found = placeholder_set_find(set, text + from, len - from, &at))) {
+		from += at + found->len;
+		if (from > len - pending)
+			pending = beginning_len(set, text + from, len - from);
 	}
 	return pending;
 }

@@ -40,5 +40,5 @@ void placeholder_set_free(struct placeholder_set *set); /* NULL is fine */
 /* The first one in the text, and where; NULL: there is none. */
 const struct placeholder *placeholder_set_find(const struct placeholder_set *set, const char *text, size_t len,
 					       size_t *ret_at);
-/* How many bytes at the end of the text could be the beginning of one. */
+/* How many bytes at the end of the text could be the beginning of one, and are no part of a whole one. */
 size_t placeholder_set_pending(const struct placeholder_set *set, const char *text, size_t len);

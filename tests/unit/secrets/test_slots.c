@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Placeholders: made, found, and replaced by values in the places of a request. */
+#include <regex.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -118,6 +119,62 @@ static void test_found_at_every_place(void **state)
 	assert_int_equal(placeholder_set_pending(set, "x ghz", 5), 0);
 	assert_int_equal(placeholder_set_pending(set, "xoxb", 4), 4);
 	assert_int_equal(placeholder_set_pending(set, "e", 1), 1); /* a JWT begins so */
+}
+
+/* What clients of these services look for before they send anything. A JWT is read by test_a_placeholder_in_the_shape_of_a_jwt. */
+static void test_shapes_that_clients_check(void **state)
+{
+	static const char *const shapes[][2] = {
+		{ "ghp_{36}", "^ghp_[A-Za-z0-9]{36}$" },
+		{ "github_pat_{22}_{59}", "^github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}$" },
+		{ "sk-ant-api03-{93}AA", "^sk-ant-api03-[A-Za-z0-9_-]{93}AA$" },
+		{ "sk-proj-{48}", "^sk-proj-[A-Za-z0-9]{48}$" },
+		{ "xoxb-{12:digits}-{12:digits}-{24}", "^xoxb-[0-9]{12}-[0-9]{12}-[A-Za-z0-9]{24}$" },
+		{ "AKIA{24}", "^AKIA[A-Za-z0-9]{24}$" },
+		{ "{8:hex}-{4:hex}-{4:hex}-{4:hex}-{12:hex}", "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" },
+		{ "jwt", "^eyJ[A-Za-z0-9_-]+[.]eyJ[A-Za-z0-9_-]+[.][A-Za-z0-9_-]{43}$" },
+	};
+	char text[NP_PLACEHOLDER_MAX + 1];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		const size_t len = placeholder_make(&key, "alice/demo", "a", shapes[i][0], text);
+		regex_t pattern;
+
+		assert_null(placeholder_shape_problem(shapes[i][0]));
+		assert_int_equal(len, strlen(text));
+		assert_int_equal(regcomp(&pattern, shapes[i][1], REG_EXTENDED | REG_NOSUB), 0);
+		assert_int_equal(regexec(&pattern, text, 0, NULL, 0), 0);
+		regfree(&pattern);
+	}
+}
+
+/* One that ends with what another begins with is whole all the same: it is not cut there. */
+static void test_the_end_of_one_is_not_the_beginning_of_another(void **state)
+{
+	static const char two[] = "version: 1\ncredentials:\n"
+				  "  a: {source: {env: A}, placeholder: {like: '{22}sk-'}}\n"
+				  "  b: {source: {env: B}, placeholder: {like: 'sk-{22}'}}\n";
+	struct problems problems = { 0 };
+	struct placeholder_set *both = NULL;
+	struct policy *other = NULL;
+	char text[128];
+	int len;
+
+	(void)state;
+	assert_int_equal(policy_load_text("p", two, strlen(two), &other, &problems), 0);
+	problems_clear(&problems);
+	assert_int_equal(placeholder_set_new(other, &key, "alice/demo", &both), 0);
+	len = snprintf(text, sizeof(text), "k=%s", both->items[0].text);
+	assert_int_equal(placeholder_set_pending(both, text, (size_t)len), 0);
+	assert_int_equal(placeholder_set_pending(both, text, (size_t)len - 1), (size_t)len - 3);
+	len = snprintf(text, sizeof(text), "%s%s", both->items[0].text, "sk");
+	assert_int_equal(placeholder_set_pending(both, text, (size_t)len), 2);
+	len = snprintf(text, sizeof(text), "%s%s", both->items[1].text, both->items[0].text);
+	assert_int_equal(placeholder_set_pending(both, text, (size_t)len), 0);
+	assert_int_equal(placeholder_set_pending(both, text + 1, (size_t)len - 1), 0);
+	placeholder_set_free(both);
+	policy_free(other);
 }
 
 static void check(int r, const char *is, const char *want, struct buf *out)
@@ -276,6 +333,8 @@ int main(void)
 		cmocka_unit_test(test_shapes),	cmocka_unit_test(test_made),	cmocka_unit_test(test_found_at_every_place),
 		cmocka_unit_test(test_headers), cmocka_unit_test(test_basic),	cmocka_unit_test(test_targets),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_places), cmocka_unit_test(test_written),
+		cmocka_unit_test(test_shapes_that_clients_check),
+		cmocka_unit_test(test_the_end_of_one_is_not_the_beginning_of_another),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
