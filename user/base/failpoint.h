@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Places at which a test build of the daemon dies on demand, to show that a crash
- * between any two steps leaves the system tighter than recorded, never looser.
- * In every other build this is nothing.
+ * Places at which a test build of the daemon dies on demand, to show that a crash between any two steps leaves the system
+ * tighter than recorded, never looser. In every other build this is nothing.
  */
 #pragma once
 

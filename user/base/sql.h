@@ -11,9 +11,8 @@
 #include <stdint.h>
 
 /* What SQLite said, as -errno; 0 for its successes. -EBUSY: locked by somebody else; -EUCLEAN: corrupt; -EPROTO: no
- * database; -EROFS; -ENOSPC; -ENOMEM; -EACCES. With extended codes (SQLITE_OPEN_EXRESCODE)
- * a constraint is -EEXIST (primary key), -ENOENT (foreign key) or -EPERM (trigger). -EIO: everything else. db (may be
- * NULL) knows what the system said. */
+ * database; -EROFS; -ENOSPC; -ENOMEM; -EACCES. With extended codes (SQLITE_OPEN_EXRESCODE) a constraint is -EEXIST (primary
+ * key), -ENOENT (foreign key) or -EPERM (trigger). -EIO: everything else. db (may be NULL) knows what the system said. */
 int sql_errno(sqlite3 *db, int rc);
 /* The same for people: "the database is locked by another process"; strerror() for what is not the database's. */
 const char *sql_strerror(int error);

@@ -136,15 +136,24 @@ static int sandbox_ask(const struct plugin *plugin)
 	return code;
 }
 
-static int plugin_add(struct plugin *plugin)
+/* Has a session: the one that is wished for, or what the policy says of those without. False: it is left alone, or *ret_code. */
+static bool session_choose(struct plugin *plugin, int *ret_code)
 {
 	struct cni_request *request = &plugin->request;
 	bool go_on = true;
-	int code = CLI_OK;
 
+	*ret_code = CLI_OK;
 	if (!request->wish.session.text[0])
-		code = container_unknown(plugin->socket, request->container, &request->wish.session, &go_on);
-	if (code != CLI_OK || !go_on)
+		*ret_code = container_unknown(plugin->socket, request->container, &request->wish.session, &go_on);
+	return *ret_code == CLI_OK && go_on;
+}
+
+static int plugin_add(struct plugin *plugin)
+{
+	struct cni_request *request = &plugin->request;
+	int code;
+
+	if (!session_choose(plugin, &code))
 		return code;
 	if (request->wish.has_level)
 		code = container_raise(plugin->socket, request->container, request->wish.session.text,
@@ -162,12 +171,9 @@ static int plugin_check(struct plugin *plugin)
 	_api_answer_ struct api_answer answer = { 0 };
 	const char *session, *network;
 	const json_t *sandbox;
-	bool go_on = true;
-	int code = CLI_OK;
+	int code;
 
-	if (!request->wish.session.text[0])
-		code = container_unknown(plugin->socket, request->container, &request->wish.session, &go_on);
-	if (code != CLI_OK || !go_on)
+	if (!session_choose(plugin, &code))
 		return code;
 	code = cgroup_find(plugin, false);
 	if (code != CLI_OK)

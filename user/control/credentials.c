@@ -41,11 +41,6 @@ static json_t *levels_array(unsigned levels)
 	return array;
 }
 
-static json_t *time_or_null(uint64_t us)
-{
-	return us ? json_time(us) : json_null();
-}
-
 /* Is there a value, does somebody fetch one, or is something wrong? */
 static const char *state_word(const struct credential_state *state)
 {

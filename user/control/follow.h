@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Event streams that stay open. A follower with nothing to send is suspended: it costs
- * neither time nor a timer. New events wake it. It may read as slowly as it likes: what
- * waits for it is bounded by its feed, and never holds up anyone else.
+ * Event streams that stay open. A follower with nothing to send is suspended: it costs neither time nor a timer. New events
+ * wake it. It may read as slowly as it likes: what waits for it is bounded by its feed, and never holds up anyone else.
  */
 #pragma once
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All that waits for a person, in one list: questions about requests and connections, and runs of class write. A run that
- * waits is a question as well, whose answers are once (approve) and deny (reject); its id is "run-3", since runs count on
- * their own.
+ * All that waits for a person, in one list: questions about requests and connections, and runs of class write. A run that waits
+ * is a question as well, whose answers are once (approve) and deny (reject); its id is "run-3", since runs count on their own.
  */
 #pragma once
 

@@ -109,11 +109,6 @@ json_t *netns_object(const struct sandbox_netns *netns)
 	return netns->path[0] ? json_pack("{s:s,s:s}", "path", netns->path, "inode", inode) : NULL;
 }
 
-static json_t *time_or_null(uint64_t us)
-{
-	return us ? json_time(us) : json_null();
-}
-
 json_t *run_object(const struct run_row *row)
 {
 	json_t *command = json_loads(row->command, 0, NULL);

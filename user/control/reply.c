@@ -35,6 +35,11 @@ json_t *json_time(uint64_t wall_us)
 	return json_string(text);
 }
 
+json_t *time_or_null(uint64_t us)
+{
+	return us ? json_time(us) : json_null();
+}
+
 int answer_json(struct answer *ret, unsigned status, json_t *json, struct failure *ret_failure)
 {
 	_json_ json_t *owned = json;

@@ -10,6 +10,7 @@
 /* A JSON string of any bytes: what is not UTF-8 (a text that was cut, a strange path) becomes '?'. */
 json_t *json_text(const char *text);
 json_t *json_time(uint64_t wall_us);
+json_t *time_or_null(uint64_t us); /* 0: there is none */
 
 /* What `netpawl run` has to know of the daemon. */
 json_t *launch_object(const struct server_config *config);

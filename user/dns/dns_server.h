@@ -39,8 +39,7 @@ struct dns_server_config {
 	/* Who sent a datagram, if it is in PROXIED; else NULL, and it is dropped. */
 	struct dns_sandbox *(*sandbox)(void *ctx, const struct dns_client *client);
 	/* The name was looked up or is in use: it wants an index (refused: of those for names that no rule allows), which
-	 * dns_server_named() brings. If this is lost, the
-	 * client asks again. */
+	 * dns_server_named() brings. If this is lost, the client asks again. */
 	void (*want)(void *ctx, struct dns_session *session, const char *name, bool refused);
 	void (*count)(void *ctx, struct dns_sandbox *sandbox); /* it has made another query */
 	/* A query is about to be answered. */

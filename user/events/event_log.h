@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where events go: the journal (NDJSON files with rotation), the history (SQLite,
- * for queries) and the feeds (followers of the API). Observes, never decides: a
- * failing disk here loosens and stops nothing; it is counted and reported once.
+ * Where events go: the journal (NDJSON files with rotation), the history (SQLite, for queries) and the feeds (followers of the
+ * API). Observes, never decides: a failing disk here loosens and stops nothing; it is counted and reported once.
  *
- * The record is the history. events.ndjson is the log in front of it, which has an event at once and is replayed after a
- * kill; docs/architecture.md says why neither is enough alone.
+ * The record is the history. events.ndjson is the log in front of it, which has an event at once and is replayed after a kill;
+ * docs/architecture.md says why neither is enough alone.
  *
  * Files in the directory: events.ndjson, events.1.ndjson ... (older), changes.ndjson ..., events.db. What is kept, and what
  * goes first, is in events/retention.h.

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps account of events that the gate counted but did not send, so that each is
- * reported exactly once: with the next event of the same sandbox, or, when none
- * comes, by a sweep about a second later.
+ * Keeps account of events that the gate counted but did not send, so that each is reported exactly once: with the next event of
+ * the same sandbox, or, when none comes, by a sweep about a second later.
  */
 #pragma once
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The history: the newest events in SQLite, for queries. A file of its own, events.db, so that its syncs never
- * wait in front of the session store's.
+ * The history: the newest events in SQLite, for queries. A file of its own, events.db, so that its syncs never wait in front of
+ * the session store's.
  *
- * It may not stop the daemon. A database that is corrupt or of another version is moved aside to events.db.bad and
- * a new one is made; one that an older version made is brought up to date; one that cannot be opened now is tried again
- * at the next flush.
+ * It may not stop the daemon. A database that is corrupt or of another version is moved aside to events.db.bad and a new one is
+ * made; one that an older version made is brought up to date; one that cannot be opened now is tried again at the next flush.
  */
 #pragma once
 

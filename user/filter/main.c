@@ -82,10 +82,9 @@ static int filter_add_calls(scmp_filter_ctx ctx)
 }
 
 /*
- * Only AF_UNIX, AF_INET, AF_INET6, and AF_NETLINK for NETLINK_ROUTE (getifaddrs, ip address).
- * With a default of "allow" one can only name what is refused: each number in between, and all above.
- * The kernel looks at the low 32 bits of the argument. EQ masks the others out; GT and NE do not, and
- * so refuse too much when they are not zero, never too little.
+ * Only AF_UNIX, AF_INET, AF_INET6, and AF_NETLINK for NETLINK_ROUTE (getifaddrs, ip address). With a default of "allow" one can
+ * only name what is refused: each number in between, and all above. The kernel looks at the low 32 bits of the argument. EQ
+ * masks the others out; GT and NE do not, and so refuse too much when they are not zero, never too little.
  */
 static int filter_add_sockets(scmp_filter_ctx ctx)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HTTP/1.1, one connection, either end of it. Bytes in, heads and bodies out, and
- * back. No fd, no clock. llhttp in strict mode reads; what it lets pass and two
- * servers could read in two ways is refused here.
+ * HTTP/1.1, one connection, either end of it. Bytes in, heads and bodies out, and back. No fd, no clock. llhttp in strict mode
+ * reads; what it lets pass and two servers could read in two ways is refused here.
  */
 #pragma once
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside of HTTP/1.1. Files: h1.c (where messages begin and end), h1_lines.c (lines),
- * h1_start.c (what the first line of a head means), h1_head.c (its fields), h1_chunks.c (chunked bodies and trailers),
- * h1_write.c. The reader does not look at a head before all of it is
- * there: then it is one piece, and how it was cut on the way makes no difference.
+ * Inside of HTTP/1.1. Files: h1.c (where messages begin and end), h1_lines.c (lines), h1_start.c (what the first line of a head
+ * means), h1_head.c (its fields), h1_chunks.c (chunked bodies and trailers), h1_write.c. The reader does not look at a head
+ * before all of it is there: then it is one piece, and how it was cut on the way makes no difference.
  */
 #pragma once
 

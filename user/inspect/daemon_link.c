@@ -195,7 +195,7 @@ static int settings_learn(struct worker *worker, const char *data, size_t len)
 	return r < 0 ? r : dialer_new(&config, &worker->dialer);
 }
 
-static int message_take(struct worker *worker, enum link_type type, char *data, size_t len, int fd);
+static int message_take(struct worker *worker, enum link_type type, void *data, size_t len, int fd);
 
 static int batch_learn(struct worker *worker, const char *data, size_t len)
 {
@@ -256,11 +256,31 @@ static int listen_learn(struct worker *worker, const struct link_listen *message
 			    : listener_add(worker, message->netns, fd);
 }
 
-static int message_take(struct worker *worker, enum link_type type, char *data, size_t len, int fd)
+/* Of those that are one struct: a message that is longer or shorter is none. */
+static const size_t message_sizes[] = {
+	[LINK_SANDBOX] = sizeof(struct link_sandbox),
+	[LINK_GONE] = sizeof(struct link_sandbox),
+	[LINK_LEFT] = sizeof(struct link_sandbox),
+	[LINK_LISTEN] = sizeof(struct link_listen),
+	[LINK_UNLISTEN] = sizeof(struct link_listen),
+	[LINK_CA] = sizeof(struct link_ca),
+	[LINK_MAKE_CA] = sizeof(struct link_ca),
+	[LINK_PROXY_LOGINS] = sizeof(struct link_proxy_logins),
+	[LINK_PLACEHOLDER_KEY] = sizeof(((struct worker *)NULL)->placeholder_key),
+	[LINK_NAME] = sizeof(struct link_name),
+	[LINK_ANSWER] = sizeof(struct link_answer),
+	[LINK_DEBUG] = sizeof(struct debug_ask),
+	[LINK_SETTLE] = sizeof(uint32_t),
+};
+
+static int message_take(struct worker *worker, enum link_type type, void *data, size_t len, int fd)
 {
-	struct link_sandbox *message = (struct link_sandbox *)(void *)data;
+	const struct link_sandbox *about = data;
+	const struct link_listen *listen = data;
 	struct sandbox *sandbox;
 
+	if (type < ARRAY_SIZE(message_sizes) && message_sizes[type] && len != message_sizes[type])
+		return -EPROTO;
 	switch (type) {
 	case LINK_SETTINGS:
 	case LINK_POLICY:
@@ -270,51 +290,39 @@ static int message_take(struct worker *worker, enum link_type type, char *data, 
 	case LINK_LEDGER:
 		return ledger_learn(worker, fd);
 	case LINK_SANDBOX:
-		return len == sizeof(*message) ? sandbox_learn(worker, message) : -EPROTO;
+		return sandbox_learn(worker, data);
 	case LINK_GONE:
-		sandbox = len == sizeof(*message) ? sandbox_find(worker, message->cgroup_id) : NULL;
+		sandbox = sandbox_find(worker, about->cgroup_id);
 		if (sandbox)
 			sandbox_free(worker, sandbox, NP_R_ENDED_BY_REMOVAL);
 		return 0;
 	case LINK_LEFT:
-		sandbox = len == sizeof(*message) ? sandbox_find(worker, message->cgroup_id) : NULL;
+		sandbox = sandbox_find(worker, about->cgroup_id);
 		if (!sandbox || !sandbox_has_unsent(sandbox))
 			return 0;
 		return link_send_patiently(worker->link, LINK_LEFT, data, len, -1, PATIENCE_MS);
 	case LINK_UNLISTEN:
-		if (len != sizeof(struct link_listen))
-			return -EPROTO;
-		listeners_remove(worker, ((const struct link_listen *)(const void *)data)->netns);
+		listeners_remove(worker, listen->netns);
 		return 0;
 	case LINK_CA:
-		return len == sizeof(struct link_ca) ? ca_learn(worker, (struct link_ca *)(void *)data) : -EPROTO;
+		return ca_learn(worker, data);
 	case LINK_PROXY_LOGINS:
-		return len == sizeof(struct link_proxy_logins)
-			       ? proxy_logins_learn(worker, (struct link_proxy_logins *)(void *)data)
-			       : -EPROTO;
+		return proxy_logins_learn(worker, data);
 	case LINK_SECRET:
-		return secret_learn(worker, (struct link_secret *)(void *)data, len);
+		return secret_learn(worker, data, len);
 	case LINK_PLACEHOLDER_KEY:
-		if (len != sizeof(worker->placeholder_key))
-			return -EPROTO;
 		memcpy(&worker->placeholder_key, data, len);
 		return 0;
 	case LINK_MAKE_CA:
-		return len == sizeof(struct link_ca) ? ca_make(worker, (struct link_ca *)(void *)data) : -EPROTO;
+		return ca_make(worker, data);
 	case LINK_NAME:
-		if (len != sizeof(struct link_name))
-			return -EPROTO;
-		name_learn(worker, (const struct link_name *)(const void *)data);
+		name_learn(worker, data);
 		return 0;
 	case LINK_ANSWER:
-		if (len != sizeof(struct link_answer))
-			return -EPROTO;
-		asks_answer(worker, (const struct link_answer *)(const void *)data);
+		asks_answer(worker, data);
 		return 0;
 	case LINK_DEBUG:
-		if (len != sizeof(struct debug_ask))
-			return -EPROTO;
-		debug_answer(worker, (const struct debug_ask *)(const void *)data);
+		debug_answer(worker, data);
 		return 0;
 	case LINK_SYNC:
 		sessions_raised(worker);
@@ -322,9 +330,7 @@ static int message_take(struct worker *worker, enum link_type type, char *data, 
 		report_flush(worker); /* who asks has acted on it, and looks for what came of that */
 		return link_send_patiently(worker->link, LINK_SYNC, data, len, -1, PATIENCE_MS);
 	case LINK_SETTLE:
-		if (len != sizeof(uint32_t))
-			return -EPROTO;
-		worker_settle(worker, *(const uint32_t *)(const void *)data);
+		worker_settle(worker, *(const uint32_t *)data);
 		return 0;
 	case LINK_STOP:
 		worker_stop(worker);
@@ -348,7 +354,7 @@ void worker_drain(struct worker *worker)
 		if (r < 0)
 			break;
 		if (type == LINK_LISTEN)
-			r = len == sizeof(struct link_listen)
+			r = len == message_sizes[type]
 				    ? listen_learn(worker, (const struct link_listen *)(const void *)data,
 						   take_fd(received))
 				    : -EPROTO;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * netpawl-inspect: a process that reads bytes of hostile code, so it has next to
- * nothing: no user of note, no capability, no file, and of the system calls those
- * that move bytes. Started by netpawld, with its descriptors in place.
+ * netpawl-inspect: a process that reads bytes of hostile code, so it has next to nothing: no user of note, no capability, no
+ * file, and of the system calls those that move bytes. Started by netpawld, with its descriptors in place.
  */
 #include <malloc.h>
 #include <linux/sockios.h>

@@ -12,35 +12,19 @@
 #include "inspect/client.h"
 #include "inspect/refuse.h"
 
+/* 403, where none is named. */
+static const uint16_t statuses[NP_REASON_COUNT] = {
+	[NP_R_BAD_HTTP] = 400,		 [NP_R_BAD_WEBSOCKET] = 400,	  [NP_R_HOST_MISMATCH] = 421,
+	[NP_R_BODY_TOO_LARGE] = 413,	 [NP_R_TOO_MANY_REQUESTS] = 429,  [NP_R_TOO_MUCH_UNREAD] = 429,
+	[NP_R_ORIGIN_UNREACHABLE] = 502, [NP_R_ORIGIN_UNTRUSTED] = 502,	  [NP_R_ORIGIN_TLS] = 502,
+	[NP_R_PROXY_FAILED] = 502,	 [NP_R_WEBSOCKET_BROKEN] = 502,	  [NP_R_SECRET_RETURNED] = 502,
+	[NP_R_UNSEARCHABLE] = 502,	 [NP_R_CREDENTIAL_MISSING] = 503, [NP_R_TIMED_OUT] = 504,
+	[NP_R_PROXY_TIMED_OUT] = 504,
+};
+
 static unsigned refusal_status(enum np_reason reason)
 {
-	switch (reason) {
-	case NP_R_BAD_HTTP:
-	case NP_R_BAD_WEBSOCKET:
-		return 400;
-	case NP_R_HOST_MISMATCH:
-		return 421;
-	case NP_R_BODY_TOO_LARGE:
-		return 413;
-	case NP_R_TOO_MANY_REQUESTS:
-	case NP_R_TOO_MUCH_UNREAD:
-		return 429;
-	case NP_R_ORIGIN_UNREACHABLE:
-	case NP_R_ORIGIN_UNTRUSTED:
-	case NP_R_ORIGIN_TLS:
-	case NP_R_PROXY_FAILED:
-	case NP_R_WEBSOCKET_BROKEN:
-	case NP_R_SECRET_RETURNED:
-	case NP_R_UNSEARCHABLE:
-		return 502;
-	case NP_R_CREDENTIAL_MISSING:
-		return 503;
-	case NP_R_TIMED_OUT:
-	case NP_R_PROXY_TIMED_OUT:
-		return 504;
-	default:
-		return 403;
-	}
+	return reason < NP_REASON_COUNT && statuses[reason] ? statuses[reason] : 403;
 }
 
 /* The policy let it pass, and then the host or the way there failed: whoever reads it must not look for a rule. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel side as the rest of the daemon sees it. This folder is the only one
- * that knows libbpf. Enforcement belongs to the kernel: nothing here undoes it
- * except kernel_uninstall().
+ * The kernel side as the rest of the daemon sees it. This folder is the only one that knows libbpf. Enforcement belongs to the
+ * kernel: nothing here undoes it except kernel_uninstall().
  */
 #pragma once
 
@@ -46,8 +45,7 @@ int kernel_policy_prepare(struct kernel *kernel, const struct gate_tables *table
  * predecessor's policy holds. */
 void kernel_policy_commit(struct kernel *kernel);
 
-/* The cgroup that the inspector must be started in, and its sockets made in: only there it is told whose connection
- * it has. */
+/* The cgroup that the inspector must be started in, and its sockets made in: only there it is told whose connection it has. */
 const char *kernel_inspector_cgroup(const struct kernel *kernel);
 uint64_t kernel_inspector_cgroup_id(const struct kernel *kernel); /* another one: it was removed, and made again */
 /* Steers there from now on, in the host's network namespace or (netns) in another. NULL: there is no inspector, and

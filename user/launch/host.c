@@ -115,9 +115,8 @@ static void octal_decode(char *text)
 }
 
 /*
- * One line: "ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [FIELDS...] - TYPE SOURCE OPTIONS".
- * The device must be the one that the path leads to now: a mount that something else covers is
- * out of sight already, and what covers it is not ours to hide.
+ * One line: "ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [FIELDS...] - TYPE SOURCE OPTIONS". The device must be the one that the
+ * path leads to now: a mount that something else covers is out of sight already, and what covers it is not ours to hide.
  */
 static int mount_look(struct host *host, struct list *windows, char *line)
 {

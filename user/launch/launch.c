@@ -52,9 +52,8 @@ static void terminal_take_back(const struct launch *l)
 }
 
 /*
- * The command is in our process group, so the terminal's signals (SI_KERNEL) reach it without us; passing
- * them on would deliver them twice. What a process sent to us alone is passed on. For the shell to see a
- * stopped job we stop as well.
+ * The command is in our process group, so the terminal's signals (SI_KERNEL) reach it without us; passing them on would deliver
+ * them twice. What a process sent to us alone is passed on. For the shell to see a stopped job we stop as well.
  */
 static void signal_forward(const struct launch *l, const struct signalfd_siginfo *info)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the launching process and netpawl-init tell each other. Both are of one build:
- * the size of the struct is its version.
+ * What the launching process and netpawl-init tell each other. Both are of one build: the size of the struct is its version.
  */
 #pragma once
 

@@ -2,17 +2,14 @@
 /*
  * Standard input, output and error of a sandboxed command.
  *
- * A descriptor that was opened outside belongs to the outside: a socket keeps the
- * cgroup of its maker, so the gate would not see it, and a file of cgroupfs would
- * move the writer out. So only these are handed over as they are: regular files of
- * real file systems that are only read, pipes that are read or that the command's user could
- * open by their name, terminals, and /dev/null, zero, full, random, urandom. For anything else the command gets a pipe, and bytes are carried between
- * the two: for output that goes to a file, too, which the command could truncate otherwise.
- * So it is when output is limited, or kept for the caller. Of a file that is only read, but
- * that its user could write, the command gets a descriptor of its own, which cannot be
- * opened for more. In a sandbox that is kept, others than the command may hold what it got,
- * and long after it: there only those devices are handed over, pipes that its user can only
- * read, and such descriptors.
+ * A descriptor that was opened outside belongs to the outside: a socket keeps the cgroup of its maker, so the gate would not
+ * see it, and a file of cgroupfs would move the writer out. So only these are handed over as they are: regular files of real
+ * file systems that are only read, pipes that are read or that the command's user could open by their name, terminals, and
+ * /dev/null, zero, full, random, urandom. For anything else the command gets a pipe, and bytes are carried between the two: for
+ * output that goes to a file, too, which the command could truncate otherwise. So it is when output is limited, or kept for the
+ * caller. Of a file that is only read, but that its user could write, the command gets a descriptor of its own, which cannot be
+ * opened for more. In a sandbox that is kept, others than the command may hold what it got, and long after it: there only those
+ * devices are handed over, pipes that its user can only read, and such descriptors.
  */
 #pragma once
 

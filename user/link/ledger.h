@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ledger of one inspector: memory that it shares with netpawld, as a file in the run directory, so that it outlives
- * both of them. It holds what the inspector counts of each sandbox, and a ring of reports on requests that have ended.
+ * The ledger of one inspector: memory that it shares with netpawld, as a file in the run directory, so that it outlives both of
+ * them. It holds what the inspector counts of each sandbox, and a ring of reports on requests that have ended.
  *
- * One writer a field. netpawld believes nothing of what an inspector writes: positions and lengths are checked, and a
- * report is copied before it is looked at. An inspector cannot make the file shorter: its system call filter has no call
- * for that.
+ * One writer a field. netpawld believes nothing of what an inspector writes: positions and lengths are checked, and a report is
+ * copied before it is looked at. An inspector cannot make the file shorter: its system call filter has no call for that.
  */
 #pragma once
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What netpawld and an inspector say to each other, over a SOCK_SEQPACKET pair: one
- * message a packet, a struct link_message in front. Both are of one build, so the
- * structs are the format. The daemon believes nothing of what comes from there.
+ * What netpawld and an inspector say to each other, over a SOCK_SEQPACKET pair: one message a packet, a struct link_message in
+ * front. Both are of one build, so the structs are the format. The daemon believes nothing of what comes from there.
  */
 #pragma once
 

@@ -20,11 +20,10 @@ struct channel;
 struct channel_events {
 	/* TLS is up (channel_tls() only). */
 	void (*ready)(void *ctx);
-	/* Bytes came. Returns how many were used; fewer than len pauses the channel, and the rest is offered again
-	 * after channel_resume(). channel_resume() may be called in here, too: then the rest is offered at once. An
-	 * owner that resumes and uses nothing, twice in a row, needs more bytes than there are: it is called again
-	 * when more have come, with all of them. data is
-	 * valid during the call only. */
+	/* Bytes came. Returns how many were used; fewer than len pauses the channel, and the rest is offered again after
+	 * channel_resume(). channel_resume() may be called in here, too: then the rest is offered at once. An owner that
+	 * resumes and uses nothing, twice in a row, needs more bytes than there are: it is called again when more have come,
+	 * with all of them. data is valid during the call only. */
 	size_t (*data)(void *ctx, const char *data, size_t len);
 	/* The peer will send no more; with TLS: it said so. A TLS stream that just ends is broken(-ECONNABORTED),
 	 * for someone on the way may have cut it. */

@@ -41,12 +41,11 @@ struct facts {
 	 * NULL: nothing is known of any. */
 	const char *aliases;
 
-	/* A request, in HTTP; method NULL: a connection of which no request is known (yet). A rule
-	 * that has conditions on the request is then taken to match if it allows, asks or decides (go on, and judge
-	 * each request), and not to match if it denies. What an allow below such a deny lets pass is inspected, even
-	 * if that allow says `inspect: false`.
-	 * On ports that are not inspected nobody sees requests, and none counts: a rule that asks for one matches if
-	 * it denies, for what it denies cannot be told from the rest, and not otherwise. */
+	/* A request, in HTTP; method NULL: a connection of which no request is known (yet). A rule that has conditions on
+	 * the request is then taken to match if it allows, asks or decides (go on, and judge each request), and not to match
+	 * if it denies. What an allow below such a deny lets pass is inspected, even if that allow says `inspect: false`. On
+	 * ports that are not inspected nobody sees requests, and none counts: a rule that asks for one matches if it denies,
+	 * for what it denies cannot be told from the rest, and not otherwise. */
 	const char *method;	    /* as sent: methods are case-sensitive */
 	const char *path;	    /* as sent, with or without its query */
 	const char *const *headers; /* names that are there, lower case, NULL-terminated; NULL: none */

@@ -244,8 +244,7 @@ static int check_special(const struct pattern *pattern, struct span host, char *
 	return 0;
 }
 
-/* The gate takes an IPv4 address inside of an IPv6 one for the IPv4 address, so a rule on the outer form would
- * never match. */
+/* The gate takes an IPv4 address inside of an IPv6 one for the IPv4 address, so a rule on the outer form would never match. */
 static int check_carried(const struct pattern *pattern, struct span host, char *problem)
 {
 	static const struct np_addr nat64 = { .b = { 0x00, 0x64, 0xff, 0x9b } }, six = { .b = { 0x20, 0x02 } };

@@ -41,35 +41,15 @@ bool error_is_kept(const struct reader *reader)
 	return reader->problems->errors < NP_POLICY_PROBLEMS;
 }
 
-static struct problem *problem_at(struct reader *reader, bool warning, const struct node *node, const char *fmt,
-				  va_list ap)
+struct problem *problem_at(struct reader *reader, bool warning, const struct node *node, const char *fmt, ...)
 {
 	char text[PROBLEM_TEXT_SIZE];
+	va_list ap;
 
+	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
 	return problem_add(reader->problems, warning, node_file(reader, node), node->line, node->column, "%s", text);
-}
-
-struct problem *error_at(struct reader *reader, const struct node *node, const char *fmt, ...)
-{
-	struct problem *problem;
-	va_list ap;
-
-	va_start(ap, fmt);
-	problem = problem_at(reader, false, node, fmt, ap);
-	va_end(ap);
-	return problem;
-}
-
-struct problem *warn_at(struct reader *reader, const struct node *node, const char *fmt, ...)
-{
-	struct problem *problem;
-	va_list ap;
-
-	va_start(ap, fmt);
-	problem = problem_at(reader, true, node, fmt, ap);
-	va_end(ap);
-	return problem;
 }
 
 void problem_other(const struct reader *reader, struct problem *problem, const struct node *other)

@@ -78,10 +78,10 @@ void reader_clear(struct reader *reader); /* frees the heap, not the arenas */
 /* -- read.c: the verbs that all sections use ------------------------------------ */
 
 /* The problem's place is that of node. */
-struct problem *error_at(struct reader *reader, const struct node *node, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-struct problem *warn_at(struct reader *reader, const struct node *node, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+struct problem *problem_at(struct reader *reader, bool warning, const struct node *node, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+#define error_at(reader, node, ...) problem_at(reader, false, node, __VA_ARGS__)
+#define warn_at(reader, node, ...)  problem_at(reader, true, node, __VA_ARGS__)
 void problem_other(const struct reader *reader, struct problem *problem, const struct node *other); /* NULL is fine */
 /* False when one more error would only be counted: then nobody needs to look for what was meant, which takes long. */
 bool error_is_kept(const struct reader *reader);
@@ -159,8 +159,7 @@ int read_read_only(struct reader *reader);
  * names a port that is not inspected, or udp; NULL when there is none. */
 int read_destinations(struct reader *reader, const struct node *key, enum pattern_use use, struct rule *rule,
 		      const struct node **ret_not_http);
-/* What a rule says beside its destinations.
- * complete: no key was left out of fields because something was wrong with it. */
+/* What a rule says beside its destinations. complete: no key was left out of fields because something was wrong with it. */
 int read_conditions(struct reader *reader, const struct node *const *fields, bool complete, struct rule *rule);
 
 /* Moves everything to policy. */

@@ -288,49 +288,50 @@ static void read_for(struct reader *reader, const struct node *key, struct rule 
 		check_for(reader, key, rule);
 }
 
-/* -- all of it ------------------------------------------------------------------ */
+/* -- what other sections have -------------------------------------------------- */
 
-static void read_by(struct reader *reader, const struct node *key, struct rule *rule)
+/* One of n things of another section, by its name, which is their first member. SIZE_MAX when there is none, and that is told. */
+static size_t read_named(struct reader *reader, const struct node *key, const char *what, const void *things, size_t n,
+			 size_t size)
 {
 	const struct node *value = field_scalar(reader, key);
 	struct suggestion suggestion = { .text = value ? value->text : "" };
 
-	for (size_t i = 0; value && i < reader->n_deciders; i++) {
-		if (!strcmp(value->text, reader->deciders[i].name)) {
-			rule->by = reader->deciders[i].name;
-			return;
-		}
+	for (size_t i = 0; value && i < n; i++) {
+		const char *name = *(const char *const *)((const char *)things + i * size);
+
+		if (!strcmp(value->text, name))
+			return i;
 		if (error_is_kept(reader))
-			suggestion_offer(&suggestion, reader->deciders[i].name);
+			suggestion_offer(&suggestion, name);
 	}
 	if (value && suggestion.best)
-		error_at(reader, value, "unknown decider %s; did you mean \"%s\"?", QUOTE(value->text, value->len),
+		error_at(reader, value, "unknown %s %s; did you mean \"%s\"?", what, QUOTE(value->text, value->len),
 			 suggestion.best);
 	else if (value)
-		error_at(reader, value, "unknown decider %s; it is not in \"deciders\"",
-			 QUOTE(value->text, value->len));
+		error_at(reader, value, "unknown %s %s; it is not in \"%ss\"", what, QUOTE(value->text, value->len),
+			 what);
+	return SIZE_MAX;
+}
+
+static void read_by(struct reader *reader, const struct node *key, struct rule *rule)
+{
+	size_t i = read_named(reader, key, "decider", reader->deciders, reader->n_deciders, sizeof(struct decider));
+
+	if (i != SIZE_MAX)
+		rule->by = reader->deciders[i].name;
 }
 
 static void read_credential(struct reader *reader, const struct node *key, struct rule *rule)
 {
-	const struct node *value = field_scalar(reader, key);
-	struct suggestion suggestion = { .text = value ? value->text : "" };
+	size_t i = read_named(reader, key, "credential", reader->credentials, reader->n_credentials,
+			      sizeof(struct credential));
 
-	for (size_t i = 0; value && i < reader->n_credentials; i++) {
-		if (!strcmp(value->text, reader->credentials[i].name)) {
-			rule->credential = &reader->credentials[i];
-			return;
-		}
-		if (error_is_kept(reader))
-			suggestion_offer(&suggestion, reader->credentials[i].name);
-	}
-	if (value && suggestion.best)
-		error_at(reader, value, "unknown credential %s; did you mean \"%s\"?", QUOTE(value->text, value->len),
-			 suggestion.best);
-	else if (value)
-		error_at(reader, value, "unknown credential %s; it is not in \"credentials\"",
-			 QUOTE(value->text, value->len));
+	if (i != SIZE_MAX)
+		rule->credential = &reader->credentials[i];
 }
+
+/* -- all of it ------------------------------------------------------------------ */
 
 /* Keys that make no sense together. */
 static void check_keys(struct reader *reader, const struct node *const *fields, bool complete, const struct rule *rule)

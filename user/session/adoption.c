@@ -8,8 +8,7 @@
 #include "session/service_internal.h"
 #include "vocab/limits.h"
 
-/* Nested sandboxes would have two sessions and two modes. Adoption is rare enough to look at all of
- * them. */
+/* Nested sandboxes would have two sessions and two modes. Adoption is rare enough to look at all of them. */
 static int overlap_check(struct service *service, const struct gate_cgroup *cgroup, struct failure *ret_failure)
 {
 	const struct sandbox *sandbox = sandbox_by_cgroup(service, cgroup->id);
@@ -32,9 +31,8 @@ static int overlap_check(struct service *service, const struct gate_cgroup *cgro
 }
 
 /*
- * A sandbox that this adoption may go on with: the same session's, whose adoption failed half-way, or
- * one that was removed but that the kernel still knows because its cgroup lives on. NULL when there
- * is none.
+ * A sandbox that this adoption may go on with: the same session's, whose adoption failed half-way, or one that was removed but
+ * that the kernel still knows because its cgroup lives on. NULL when there is none.
  */
 static struct sandbox *adopt_resume(struct service *service, const struct session *session,
 				    const struct gate_cgroup *cgroup)
@@ -47,8 +45,7 @@ static struct sandbox *adopt_resume(struct service *service, const struct sessio
 	if (sandbox->session == session && sandbox->stage == SANDBOX_RUNS)
 		return sandbox;
 	if (over) {
-		/* Its place is free. The kernel's entry stays, and with it the mode: raise() takes
-		 * the maximum. */
+		/* Its place is free. The kernel's entry stays, and with it the mode: raise() takes the maximum. */
 		if (store_sandbox_remove(service->config.store, sandbox->pub.id, service->config.wall_us()))
 			return NULL;
 		sandbox_drop(service, sandbox);
@@ -118,10 +115,9 @@ static int adopt_steps(struct service *service, struct sandbox *sandbox, const c
 }
 
 /*
- * An adoption failed. Where nothing was raised, nothing happened. Else the cgroup is confined at
- * least in part, and taking that away would free processes that run in it: it stays as it is, in
- * memory too, until the same call finishes it or the cgroup empties. An empty one can be let go at
- * once.
+ * An adoption failed. Where nothing was raised, nothing happened. Else the cgroup is confined at least in part, and taking that
+ * away would free processes that run in it: it stays as it is, in memory too, until the same call finishes it or the cgroup
+ * empties. An empty one can be let go at once.
  */
 static void adopt_undo(struct service *service, struct sandbox *sandbox)
 {

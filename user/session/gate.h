@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the session service needs of the kernel, as an interface: kernel/ provides
- * it, daemon/ joins the two, a unit test puts a recording one in its place.
- * Every function returns 0 or -errno. None of them can loosen anything.
+ * What the session service needs of the kernel, as an interface: kernel/ provides it, daemon/ joins the two, a unit test puts a
+ * recording one in its place. Every function returns 0 or -errno. None of them can loosen anything.
  */
 #pragma once
 

@@ -57,8 +57,7 @@ static int sandbox_raise(struct service *service, struct sandbox *sandbox)
 
 	if (r)
 		return r;
-	/* The kernel takes the maximum, so it may say more than was asked. Less would be a broken
-	 * promise. */
+	/* The kernel takes the maximum, so it may say more than was asked. Less would be a broken promise. */
 	if (!np_rung_is_valid(&rung) || np_rung_is_looser(&rung, &target) || rung.generation < target.generation)
 		return -EIO;
 	/* A higher level that is PROXIED as well has rules of its own. */
@@ -102,8 +101,7 @@ static int session_kernel(struct service *service, struct session *session, stru
 	bool again = true;
 	int r = 0;
 
-	/* A mode can rise twice at most, and generations are the maximum of what is there: three
-	 * rounds do. */
+	/* A mode can rise twice at most, and generations are the maximum of what is there: three rounds do. */
 	for (int i = 0; i < 3 && again; i++)
 		r = session_kernel_once(service, session, &again, ret_failure);
 	return r;
@@ -131,9 +129,8 @@ static void session_end_loose(struct service *service, struct session *session)
 	session->pins++;
 	for (sandbox = TAILQ_FIRST(&session->sandboxes); sandbox; sandbox = next) {
 		next = TAILQ_NEXT(sandbox, of_session);
-		/* The last resort against processes that would keep a network they must not have.
-		 * An adopted cgroup's processes are not ours to kill: the answer names it, and the
-		 * sweep tries again. */
+		/* The last resort against processes that would keep a network they must not have. An adopted cgroup's
+		 * processes are not ours to kill: the answer names it, and the sweep tries again. */
 		if (sandbox_is_loose(sandbox) && !sandbox->pub.adopted &&
 		    (sandbox_end(service, sandbox, false, "daemon") == 0 || sandbox->dying))
 			continue;
@@ -272,8 +269,7 @@ static int outcome_answer(const struct session *session, const struct outcome *o
 	if (o->applied) {
 		size_t len = strlen(failure->text);
 
-		/* session_kernel() and session_cut() have said which sandbox; say here that the record
-		 * failed, too. */
+		/* session_kernel() and session_cut() have said which sandbox; say here that the record failed, too. */
 		if (o->recorded && o->recorded != -E2BIG)
 			snprintf(failure->text + len, sizeof(failure->text) - len, "; not recorded either: %s",
 				 sql_strerror(o->recorded));
@@ -370,8 +366,7 @@ int session_raise(struct service *service, struct session *session, const struct
 	if (o.written.notice)
 		session_publish(service, session);
 	questions_raised(service, session);
-	/* Against the record, not against memory: a raise whose record failed is raised when it is
-	 * recorded. */
+	/* Against the record, not against memory: a raise whose record failed is raised when it is recorded. */
 	o.raised = session->stands.level > o.before.level || session->stands.mode > o.before.mode;
 
 	r = outcome_answer(session, &o, &failure);

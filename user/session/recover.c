@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * After a start: the store says whose cgroups there were, the kernel says how tight they are, the
- * file system says which of them still exist. The stricter of two answers wins, and everything that
- * one of them does not know is closed or removed, never opened. Nothing here passes through a
- * looser state: the gate went on enforcing while there was no daemon.
+ * After a start: the store says whose cgroups there were, the kernel says how tight they are, the file system says which of
+ * them still exist. The stricter of two answers wins, and everything that one of them does not know is closed or removed, never
+ * opened. Nothing here passes through a looser state: the gate went on enforcing while there was no daemon.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -131,8 +130,7 @@ static int row_recover(void *data, const struct sandbox_row *row)
 	if (r) {
 		RECOVERY_FAIL(recovery, NP_R_NOT_APPLIED, r, "cgroup %s of sandbox %s: %s", row->path, row->id,
 			      strerror(-r));
-		/* It may be there, so it is taken to be. The kernel uses the depth for new entries
-		 * only. */
+		/* It may be there, so it is taken to be. The kernel uses the depth for new entries only. */
 		cgroup = (struct gate_cgroup){ .id = row->cgroup_id, .depth = 1 };
 		strcpy(cgroup.path, row->path);
 	}
@@ -193,8 +191,7 @@ static void recover_absorb(struct service *service, struct session *session)
 	/* The crash came before the record, perhaps before the cut as well. */
 	for (sandbox = TAILQ_FIRST(&session->sandboxes); sandbox; sandbox = TAILQ_NEXT(sandbox, of_session))
 		sandbox->uncut = true;
-	/* A failure shows again below, when all that stands is settled. An ended session is not
-	 * revived. */
+	/* A failure shows again below, when all that stands is settled. An ended session is not revived. */
 	if (session->status == SESSION_OPEN)
 		session_record(service, session);
 	else if (!store_session_raise(service->config.store, session->name.text, &session->stands, NULL, NULL, NULL))
@@ -249,8 +246,7 @@ static void recover_whole(struct recovery *recovery)
 		RECOVERY_FAIL(recovery, NP_R_NOT_WHOLE, r, "%s", problem);
 }
 
-/* A sandbox of the kernel that no record knows, as when the store was lost. Closed; forgotten when
- * it is gone. */
+/* A sandbox of the kernel that no record knows, as when the store was lost. Closed; forgotten when it is gone. */
 static void recover_unknown(struct recovery *recovery, const struct gate_sandbox *held)
 {
 	struct service *service = recovery->service;
@@ -332,8 +328,7 @@ int service_recover(struct service *service, struct failure *ret_failure)
 		RECOVERY_FAIL(&recovery, NP_R_FAILED, r, "the recorded sandboxes could not be read: %s",
 			      sql_strerror(r));
 	recover_whole(&recovery);
-	/* With half of the records read, an unknown sandbox may be a known one: it is closed all
-	 * the same. */
+	/* With half of the records read, an unknown sandbox may be a known one: it is closed all the same. */
 	for (size_t i = 0; i < recovery.held.count; i++)
 		if (!sandbox_by_cgroup(service, recovery.held.sandboxes[i].cgroup_id))
 			recover_unknown(&recovery, &recovery.held.sandboxes[i]);

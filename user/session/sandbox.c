@@ -236,9 +236,8 @@ static int sandbox_retire(struct service *service, struct sandbox *sandbox)
 
 	if (r && r != -ENOENT)
 		return r;
-	/* Only now: had the cgroup been alive after all, under another path, this would have freed
-	 * it. What is left to detach are pins in the file system, so a failure takes nothing away.
-	 */
+	/* Only now: had the cgroup been alive after all, under another path, this would have freed it. What is left to
+	 * detach are pins in the file system, so a failure takes nothing away. */
 	if (sandbox->gone && sandbox->pub.adopted)
 		gate->detach(gate->ctx, &sandbox->pub.cgroup);
 	return 0;

@@ -115,11 +115,10 @@ static int make_finish(struct service *service, struct sandbox *sandbox, struct 
 }
 
 /*
- * First the cgroup, then the record (which needs the cgroup's id), then the raise, which opens it
- * to its session's mode. A cgroup below the slice that is not registered is NONE. So a crash after
- * the first step leaves an empty cgroup that nobody was told of and that has no network, and
- * recovery removes it; a crash after the second leaves a record, and recovery raises it or forgets
- * it. At no time is there a cgroup with a network that no record knows.
+ * First the cgroup, then the record (which needs the cgroup's id), then the raise, which opens it to its session's mode. A
+ * cgroup below the slice that is not registered is NONE. So a crash after the first step leaves an empty cgroup that nobody was
+ * told of and that has no network, and recovery removes it; a crash after the second leaves a record, and recovery raises it or
+ * forgets it. At no time is there a cgroup with a network that no record knows.
  */
 static int make_in(struct service *service, struct session *session, const struct sandbox_order *order, const char *who,
 		   struct sandbox **ret, struct failure *ret_failure)

@@ -163,8 +163,7 @@ int service_session_show(struct service *service, const char *name, struct sessi
 	if (r)
 		return service_fail(ret_failure, NP_R_FAILED, r, "the record of %s could not be read: %s", parsed.text,
 				    sql_strerror(r));
-	/* What holds, not what is written: a raise that could not be recorded holds all the same.
-	 */
+	/* What holds, not what is written: a raise that could not be recorded holds all the same. */
 	session = session_find(service, parsed.text);
 	if (session)
 		row.rung = session->stands;

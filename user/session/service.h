@@ -121,12 +121,11 @@ struct escalation {
 int service_new(const struct service_config *config, struct service **ret);
 void service_free(struct service *service); /* leaves the kernel and the store as they are */
 
-/* After a start: joins what the store knows with what the kernel holds. Kernel stricter than the record
- * (a crash between the steps): the record follows. Record stricter: the kernel follows. Sandboxes whose
- * cgroup is gone are forgotten. A kernel entry below nobody's record is raised to NONE and kept.
- * What nobody has any more goes: empty cgroups of the slice, directories of kept sandboxes, files of notices.
- * A failure does not end the work: it names the first thing that went wrong, the rest was joined, and the
- * service can be used. */
+/* After a start: joins what the store knows with what the kernel holds. Kernel stricter than the record (a crash between the
+ * steps): the record follows. Record stricter: the kernel follows. Sandboxes whose cgroup is gone are forgotten. A kernel
+ * entry below nobody's record is raised to NONE and kept. What nobody has any more goes: empty cgroups of the slice,
+ * directories of kept sandboxes, files of notices. A failure does not end the work: it names the first thing that went
+ * wrong, the rest was joined, and the service can be used. */
 int service_recover(struct service *service, struct failure *ret_failure);
 
 /* So many of the sessions that there can be are not for who calls now. 0 when the call is over: for nobody but callers. */
@@ -152,10 +151,9 @@ int service_session_forget(struct service *service, const char *name, bool level
 			   struct forgotten *ret, struct failure *ret_failure);
 void service_lifetime_set(struct service *service, const struct lifetime *lifetime);
 
-/* dataset and text may be NULL. Creates the session when it does not exist yet, unless existing: then -ENOENT.
- * NOT_APPLIED: the kernel refused for one sandbox; the others are tightened and the level is recorded. Made
- * sandboxes that could not be tightened are killed. NOT_RECORDED: tightened, but not on disk. After either,
- * the same call again does what is missing. */
+/* dataset and text may be NULL. Creates the session when it does not exist yet, unless existing: then -ENOENT. NOT_APPLIED:
+ * the kernel refused for one sandbox; the others are tightened and the level is recorded. Made sandboxes that could not be
+ * tightened are killed. NOT_RECORDED: tightened, but not on disk. After either, the same call again does what is missing. */
 int service_escalate(struct service *service, const char *name, enum level level, const char *dataset, const char *text,
 		     bool existing, const char *who, struct escalation *ret, struct failure *ret_failure);
 
@@ -204,8 +202,7 @@ const struct sandbox_info *service_sandbox_by_id(struct service *service, const 
 /* What was counted of a sandbox that was removed: of the last NP_ENDED_KEPT. -ENOENT. */
 int service_sandbox_ended(struct service *service, const char *id, struct sandbox_counts *ret);
 const struct sandbox_info *service_sandbox_by_cgroup(struct service *service, uint64_t cgroup_id);
-/* All sandboxes (session is NULL), or one session's; stops at a negative answer and returns it. fn must not
- * call a verb. */
+/* All sandboxes (session is NULL), or one session's; stops at a negative answer and returns it. fn must not call a verb. */
 int service_sandboxes_each(struct service *service, const char *session,
 			   int (*fn)(void *data, const struct sandbox_info *sandbox), void *data);
 

@@ -34,9 +34,8 @@ enum session_status {
 TAILQ_HEAD(sandbox_list, sandbox);
 
 /*
- * A session in memory: it has sandboxes, or a raise that could not be recorded, or a verb is at
- * work on it. What stands here is never looser than what the store says, so a new sandbox starts
- * from here.
+ * A session in memory: it has sandboxes, or a raise that could not be recorded, or a verb is at work on it. What stands here is
+ * never looser than what the store says, so a new sandbox starts from here.
  */
 struct session {
 	struct table_node node;
@@ -52,8 +51,7 @@ struct session {
 	unsigned sandbox_count;
 };
 
-/* The end of a sandbox, step by step; a step that failed is tried again, those before it are not.
- */
+/* The end of a sandbox, step by step; a step that failed is tried again, those before it are not. */
 enum sandbox_stage {
 	SANDBOX_RUNS,
 	SANDBOX_LINGERS, /* no process lives in it, but connections may that its programs closed: the gate still holds them */
@@ -227,8 +225,7 @@ int session_open(struct service *service, const char *name, struct session **ret
 int session_missing(struct service *service, const char *name, bool *ret_remembered, struct failure *ret_failure);
 void session_unpin(struct service *service, struct session *session);
 void session_release(struct service *service, struct session *session); /* frees it when nothing needs it any more */
-/* Takes the maximum of what stands and of what the kernel says. True when that changed something.
- */
+/* Takes the maximum of what stands and of what the kernel says. True when that changed something. */
 bool session_absorb(struct session *session, const struct sandbox *sandbox);
 
 /* -- raise.c --------------------------------------------------------------- */
@@ -243,8 +240,7 @@ struct raise_request {
  * what happened, but nothing when nothing did. */
 int session_raise(struct service *service, struct session *session, const struct raise_request *request,
 		  struct escalation *ret, struct failure *ret_failure);
-/* The same for what stands already: the session exists on disk afterwards, and its sandboxes are as
- * tight. */
+/* The same for what stands already: the session exists on disk afterwards, and its sandboxes are as tight. */
 int session_settle(struct service *service, struct session *session, const char *who, struct failure *ret_failure);
 /* Steps 1 and 2: tightens every sandbox that is behind what stands, in the kernel and then in the
  * inspectors. On failure the others are tightened all the same and *ret_failure names the first. May
@@ -381,16 +377,14 @@ void sandbox_touch(struct service *service, struct sandbox *sandbox); /* it is u
 void sandbox_care(struct service *service, struct sandbox *sandbox); /* puts it on the list when it needs to be there */
 bool sandbox_is_gone(struct service *service, const struct sandbox *sandbox); /* its cgroup does not exist any more */
 /*
- * Ends a sandbox: its cgroup (a made one is killed and removed), what its programs left unsent, the gate
- * of an adopted one (detached), the kernel's entry, the record, the memory. 0: done, or only bookkeeping is left, which the sweep
- * does. -EBUSY: a made one was killed but is not empty yet, and the sweep goes on with it; or
- * processes run in an adopted one, which stays as it was. Other failures: nothing has changed.
- * After 0 the sandbox may be freed, and its session with it unless that is pinned. gone: its cgroup
- * does not exist any more.
+ * Ends a sandbox: its cgroup (a made one is killed and removed), what its programs left unsent, the gate of an adopted one
+ * (detached), the kernel's entry, the record, the memory. 0: done, or only bookkeeping is left, which the sweep does. -EBUSY: a
+ * made one was killed but is not empty yet, and the sweep goes on with it; or processes run in an adopted one, which stays as
+ * it was. Other failures: nothing has changed. After 0 the sandbox may be freed, and its session with it unless that is pinned.
+ * gone: its cgroup does not exist any more.
  */
 int sandbox_end(struct service *service, struct sandbox *sandbox, bool gone, const char *who);
-/* Ends it now or, when that does not work, hides it and leaves it to the sweep. The sandbox may be
- * freed. */
+/* Ends it now or, when that does not work, hides it and leaves it to the sweep. The sandbox may be freed. */
 void sandbox_abandon(struct service *service, struct sandbox *sandbox);
 /* Looks for orphans of all that linger at once: such a look costs by the host's sockets, not by the sandboxes. */
 void sandboxes_look(struct service *service);

@@ -2,9 +2,8 @@
 /*
  * Sessions on disk (SQLite, WAL, synchronous=FULL): what was acknowledged is here. Rows of sandboxes, and of temporary sessions
  * but for what raises them, are written, but not synced: they outlive the daemon, and need not outlive the kernel, which takes
- * all cgroups with it.
- * The store can raise and cannot lower: its only update of a level or a mode takes
- * the maximum, in SQL, and a trigger refuses anything else.
+ * all cgroups with it. The store can raise and cannot lower: its only update of a level or a mode takes the maximum, in SQL,
+ * and a trigger refuses anything else.
  */
 #pragma once
 
@@ -108,13 +107,11 @@ void store_close(struct store *store);
 void store_tend(struct store *store);
 void store_on_due(struct store *store, void (*fn)(void *data), void *data);
 
-/* All return 0 or -errno: -ENOENT no such row, -EEXIST, what sql_errno() says of the database (base/sql.h: -EBUSY
- * locked, -EUCLEAN corrupt, -EROFS, -ENOSPC), -EIO other failures.
- * When one of them returns 0 the change is on the disk; of a sandbox, and of a temporary session's beginning and end, in the
- * file. */
-/* New, or revives an ended one: then level, mode and generation are the maximum of the row and of what was
- * recorded, and created_us stays. -EEXIST when it is there and not ended. The notice (may be NULL) is written in the
- * same transaction. */
+/* All return 0 or -errno: -ENOENT no such row, -EEXIST, what sql_errno() says of the database (base/sql.h: -EBUSY locked,
+ * -EUCLEAN corrupt, -EROFS, -ENOSPC), -EIO other failures. When one of them returns 0 the change is on the disk; of a
+ * sandbox, and of a temporary session's beginning and end, in the file. */
+/* New, or revives an ended one: then level, mode and generation are the maximum of the row and of what was recorded, and
+ * created_us stays. -EEXIST when it is there and not ended. The notice (may be NULL) is written in the same transaction. */
 int store_session_put(struct store *store, const struct session_row *row, const struct notice_row *notice);
 int store_session_get(struct store *store, const char *name, struct session_row *ret);
 int store_session_end(struct store *store, const char *name, bool workspace_due, uint64_t now_us);

@@ -13,8 +13,7 @@
 
 #define STORE_VERSION 8
 
-/* Another process may only be a person who looks: whoever holds the file for longer is not waited
- * for. */
+/* Another process may only be a person who looks: whoever holds the file for longer is not waited for. */
 #define STORE_BUSY_MS 250
 
 /*
@@ -123,8 +122,7 @@ static int store_file_sync(const char *path)
 	return path_sync(slash ? name : ".");
 }
 
-/* Makes the file before SQLite does, so that nobody else could ever read it; -wal and -shm get its
- * mode. */
+/* Makes the file before SQLite does, so that nobody else could ever read it; -wal and -shm get its mode. */
 static int store_file_prepare(const char *path)
 {
 	_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
@@ -280,8 +278,7 @@ int store_open(const char *path, struct store **ret)
 		sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
 		sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 		sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-		/* FULL: in WAL mode a commit is on the disk when it returns, at the price of one
-		 * fsync. */
+		/* FULL: in WAL mode a commit is on the disk when it returns, at the price of one fsync. */
 		r = sql_exec(store->db, "PRAGMA synchronous = FULL; PRAGMA recursive_triggers = ON");
 	}
 	if (!r)

@@ -3,8 +3,7 @@
 #include "session/questions_internal.h"
 #include "session/service_internal.h"
 
-/* What a sandbox waits for: its end, or to be as tight as its session, or that its connections are cut.
- */
+/* What a sandbox waits for: its end, or to be as tight as its session, or that its connections are cut. */
 static void sandbox_attend(struct service *service, struct sandbox *sandbox)
 {
 	struct session *session = sandbox->session;
@@ -36,8 +35,7 @@ void service_sweep(struct service *service)
 	if (n > SWEEP_BATCH)
 		n = SWEEP_BATCH;
 	sandboxes_look(service);
-	/* Each is put at the end first, so that those that stay do not keep the sweep from the
-	 * others. */
+	/* Each is put at the end first, so that those that stay do not keep the sweep from the others. */
 	for (size_t i = 0; i < n && (sandbox = TAILQ_FIRST(&service->care)); i++) {
 		TAILQ_REMOVE(&service->care, sandbox, of_care);
 		TAILQ_INSERT_TAIL(&service->care, sandbox, of_care);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * OpenSSL with the kinds of keys that TLS on the web has, and none else. OpenSSL 3.0 goes through every kind that it
- * knows, and every form in which a key may be written, for each certificate that it reads: twice the time of checking
- * a signature.
+ * OpenSSL with the kinds of keys that TLS on the web has, and none else. OpenSSL 3.0 goes through every kind that it knows, and
+ * every form in which a key may be written, for each certificate that it reads: twice the time of checking a signature.
  */
 #pragma once
 

@@ -74,8 +74,7 @@ int session_name_parse(const char *text, struct session_name *ret, const char **
 		return -EINVAL;
 	}
 	user_len = (size_t)(slash - text);
-	/* Bounded: what a stranger sent may be long, and everything past the bound is refused
-	 * alike. */
+	/* Bounded: what a stranger sent may be long, and everything past the bound is refused alike. */
 	session_len = strnlen(slash + 1, NP_NAME_MAX + 1);
 	problem = half_check(text, user_len, &user_half);
 	if (!problem)
@@ -84,8 +83,7 @@ int session_name_parse(const char *text, struct session_name *ret, const char **
 		*ret_problem = problem;
 		return -EINVAL;
 	}
-	/* Zeroed to its end: a name is hashed, compared and copied into labels that others can
-	 * read. */
+	/* Zeroed to its end: a name is hashed, compared and copied into labels that others can read. */
 	*ret = (struct session_name){ .user_len = user_len };
 	memcpy(ret->text, text, user_len + 1 + session_len);
 	return 0;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names that strangers choose. USER and SESSION become directory names and map
- * labels, so they are [A-Za-z0-9._-], for USER also @ and + (it may be an e-mail address), 1 to NP_NAME_MAX bytes, and start
- * with a letter or a digit (which rules out ".", ".." and options). A dataset's name and
- * a reason are free UTF-8 text, not empty, without control characters (C0, DEL, C1)
- * and without those that change the direction of writing.
+ * Names that strangers choose. USER and SESSION become directory names and map labels, so they are [A-Za-z0-9._-], for USER
+ * also @ and + (it may be an e-mail address), 1 to NP_NAME_MAX bytes, and start with a letter or a digit (which rules out ".",
+ * ".." and options). A dataset's name and a reason are free UTF-8 text, not empty, without control characters (C0, DEL, C1) and
+ * without those that change the direction of writing.
  */
 #pragma once
 

@@ -86,28 +86,19 @@ unsigned mode_parse(const char *name)
 
 const char *protocol_name(unsigned protocol)
 {
-	switch (protocol) {
-	case IPPROTO_TCP:
-		return "tcp";
-	case IPPROTO_UDP:
-		return "udp";
-	case IPPROTO_ICMP:
-		return "icmp";
-	case IPPROTO_ICMPV6:
-		return "icmpv6";
-	case IPPROTO_SCTP:
-		return "sctp";
-	case IPPROTO_DCCP:
-		return "dccp";
-	case IPPROTO_UDPLITE:
-		return "udplite";
-	case IPPROTO_RAW:
-		return "raw";
-	case IPPROTO_MPTCP:
-		return "mptcp";
-	default:
-		return NULL;
-	}
+	static const struct {
+		unsigned number;
+		const char *name;
+	} protocols[] = {
+		{ IPPROTO_TCP, "tcp" },		{ IPPROTO_UDP, "udp" },	  { IPPROTO_ICMP, "icmp" },
+		{ IPPROTO_ICMPV6, "icmpv6" },	{ IPPROTO_SCTP, "sctp" }, { IPPROTO_DCCP, "dccp" },
+		{ IPPROTO_UDPLITE, "udplite" }, { IPPROTO_RAW, "raw" },	  { IPPROTO_MPTCP, "mptcp" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(protocols); i++)
+		if (protocols[i].number == protocol)
+			return protocols[i].name;
+	return NULL;
 }
 
 void addr_format(const struct np_addr *addr, char text[static ADDR_TEXT_SIZE])
