@@ -148,6 +148,28 @@ def test_warnings_pass_unless_strict(write):
     assert policy_json("check", "--strict", path, code=1)["ok"] is False
 
 
+def test_credentials_that_go_too_far_or_nowhere_are_warned_of(write):
+    path = write("""version: 1
+credentials:
+  wide: {source: {env: A}, for: "*.example.com"}
+  nowhere: {source: {env: A}, for: other.example.net}
+  plain: {source: {env: A}, for: "www.example.com:80"}
+  uploads: {source: {env: A}, for: gist.github.com}
+  named: {source: {env: A}}
+  good: {source: {env: A}, for: www.example.com}
+rules:
+  - allow: [www.example.com, gist.github.com]
+  - allow: .example.org
+    credential: named
+""")
+    said = policy("check", path).stderr
+    for name, line, words in (("wide", 3, "whoever runs a host of such a name"), ("nowhere", 4, "allowed by a rule"), ("plain", 5, "without TLS"),
+                              ("uploads", 6, "takes uploads from anyone"), ("named", 11, "whoever runs a host of such a name")):
+        assert re.search(rf':{line}:\d+: warning: credential "{name}" for "[^"]+": [^\n]*{words}', said), (name, said)
+    assert '"good"' not in said and said.count("warning: credential") == 5
+    policy("check", "--strict", path, code=1)
+
+
 def test_errors_in_an_included_file_name_it(write, folder):
     write("version: 1\nrules:\n  - allow: 'api-*.example'\n", "sub/more.yaml")
     path = write("version: 1\ninclude: sub/more.yaml\n")

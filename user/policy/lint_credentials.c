@@ -47,24 +47,50 @@ static bool is_reachable(const struct policy *policy, const struct credential *c
 	return false;
 }
 
+static void host_warn(const struct policy *policy, const struct credential *credential, const struct pattern *pattern,
+		      const char *words, struct problems *problems)
+{
+	problem_add(problems, true, policy->files[pattern->at.file], pattern->at.line, pattern->at.column,
+		    "credential \"%s\" for \"%s\": %s", credential->name, pattern->name, words);
+}
+
+/* What is odd about a host that gets a value, whoever says that it does; NULL: nothing. */
+static const char *host_problem(const struct pattern *pattern)
+{
+	if (pattern_is_wide(pattern))
+		return "it goes to whoever runs a host of such a name; write whole names";
+	if (pattern->first_port == 80)
+		return "at port 80 HTTP goes without TLS as a rule, and then it is never put in";
+	return takes_uploads(pattern->name) ? "the host takes uploads from anyone, and shows them to others" : NULL;
+}
+
 static void host_check(const struct policy *policy, const struct credential *credential, const struct pattern *pattern,
 		       struct problems *problems)
 {
-	const char *words = NULL;
+	const char *words = host_problem(pattern);
 
-	if (pattern_is_wide(pattern))
-		words = "it goes to whoever runs a host of such a name; write whole names";
-	else if (pattern->first_port == 80)
-		words = "at port 80 HTTP goes without TLS as a rule, and then it is never put in";
-	else if (!policy_inspects(policy, pattern->first_port))
-		words = "the port is not one of inspect_ports, so nobody puts it in";
-	else if (takes_uploads(pattern->name))
-		words = "the host takes uploads from anyone, and shows them to others";
-	else if (!is_reachable(policy, credential, pattern->name))
-		words = "at none of its levels is the mode PROXIED and the host allowed by a rule";
 	if (words)
-		problem_add(problems, true, policy->files[pattern->at.file], pattern->at.line, pattern->at.column,
-			    "credential \"%s\" for \"%s\": %s", credential->name, pattern->name, words);
+		host_warn(policy, credential, pattern, words, problems);
+	if (pattern_is_wide(pattern) || pattern->first_port == 80)
+		return; /* all is said */
+	if (!policy_inspects(policy, pattern->first_port))
+		host_warn(policy, credential, pattern, "the port is not one of inspect_ports, so nobody puts it in",
+			  problems);
+	else if (!is_reachable(policy, credential, pattern->name))
+		host_warn(policy, credential, pattern,
+			  "at none of its levels is the mode PROXIED and the host allowed by a rule", problems);
+}
+
+/* A rule that names one gives it to all the hosts that it allows. */
+static void rule_check(const struct policy *policy, const struct rule *rule, struct problems *problems)
+{
+	for (uint32_t i = 0; i < rule->n_patterns && problems->warnings < NP_POLICY_PROBLEMS; i++) {
+		const struct pattern *pattern = &policy->patterns[rule->pattern + i];
+		const char *words = pattern->kind == PATTERN_NAME ? host_problem(pattern) : NULL;
+
+		if (words)
+			host_warn(policy, rule->credential, pattern, words, problems);
+	}
 }
 
 static bool is_named(const struct policy *policy, const struct credential *credential)
@@ -88,4 +114,7 @@ void policy_check_credentials(const struct policy *policy, struct problems *prob
 		for (uint32_t k = 0; k < credential->hosts.n && problems->warnings < NP_POLICY_PROBLEMS; k++)
 			host_check(policy, credential, &policy->patterns[credential->hosts.first + k], problems);
 	}
+	for (size_t i = 0; i < policy->n_rules; i++)
+		if (policy->rules[i].credential)
+			rule_check(policy, &policy->rules[i], problems);
 }

@@ -33,6 +33,29 @@ static void test_hosts(void **state)
 	      P "5:10: " OF_A("a.example") "at none of its levels is the mode PROXIED and the host allowed by a rule\n");
 }
 
+/* A host that takes uploads, and that no rule allows, is told of twice. */
+static void test_all_of_it(void **state)
+{
+	(void)state;
+	tells(HEAD "    for: paste.ee\n" ALLOW,
+	      P "5:10: " OF_A("paste.ee") "the host takes uploads from anyone, and shows them to others\n" P
+					  "5:10: " OF_A("paste.ee") "at none of its levels is the mode PROXIED and the host "
+								    "allowed by a rule\n");
+}
+
+/* A rule that names it binds it as "for" does. */
+static void test_rules(void **state)
+{
+	(void)state;
+	loads(HEAD "rules:\n- allow: [a.example, x.b.example]\n  credential: a\n");
+	tells(HEAD "rules:\n- allow: [a.example, .b.example]\n  credential: a\n",
+	      P "6:22: " OF_A(".b.example") "it goes to whoever runs a host of such a name; write whole names\n");
+	tells(HEAD "rules:\n- allow: \"a.example:80\"\n  credential: a\n",
+	      P "6:10: " OF_A("a.example") "at port 80 HTTP goes without TLS as a rule, and then it is never put in\n");
+	tells(HEAD "rules:\n- allow: x.s3.amazonaws.com\n  credential: a\n",
+	      P "6:10: " OF_A("x.s3.amazonaws.com") "the host takes uploads from anyone, and shows them to others\n");
+}
+
 static void test_nobody(void **state)
 {
 	(void)state;
@@ -42,7 +65,8 @@ static void test_nobody(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_hosts), cmocka_unit_test(test_nobody) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_hosts), cmocka_unit_test(test_all_of_it),
+					   cmocka_unit_test(test_rules), cmocka_unit_test(test_nobody) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
