@@ -6,6 +6,7 @@ import pathlib
 import pytest
 
 from lib import base
+from lib.proxies import credentials as secret_file
 from pages import eventually, picture, settle
 
 ROWS = "return await pages.a.locator('#rows .row:not([hidden])').allInnerTexts();"
@@ -334,6 +335,35 @@ def test_the_node(page):
     picture(page, "node-machine")
     page("await pages.a.evaluate(() => { document.querySelector('#node-page').scrollTop = 0; })")
     picture(page, "node")
+
+
+CREDENTIALS = """credentials:
+  token: {{source: {{file: {file}}}, for: ["files.origin.test", "other.origin.test:8443"], inject: always}}
+  spare: {{source: {{file: /nonexistent/netpawl-key}}, for: api.origin.test}}
+  by-rule: {{source: {{file: {file}}}}}
+"""
+
+
+def test_credentials_by_name_with_their_last_use(rig, page):
+    before, session = rig.policy.read_text(), rig.fresh()
+    row = "const row = async (name) => (await pages.a.locator('#credentials tbody tr').filter({ has: pages.a.locator('td:first-child', { hasText: name }) }).locator('td').allInnerTexts()).join('|');"
+    with secret_file(b"hunter2-and-more\n") as file:
+        try:
+            rig.policy.write_text(before.replace("\nrules:\n", "\n" + CREDENTIALS.format(file=file) + "rules:\n", 1))
+            rig.api.ok("POST", "/v1/policy/reload")
+            page("await pages.a.evaluate(() => { location.hash = '#node'; }); await pages.a.waitForSelector('#credentials')")
+            assert page(row + "return await row('token')") == "token|ready|files.origin.test, other.origin.test:8443|0|not yet"
+            assert page(row + "return await row('spare')") == "spare|missing|api.origin.test|0|not yet"
+            assert page(row + "return await row('by-rule')") == "by-rule|ready|rules that name it|0|not yet"
+            assert "No such file" in page("return await pages.a.locator('#credentials .chip.bad').getAttribute('title')")
+            assert rig.curl(session, "-f", "-o", "/dev/null", "https://files.origin.test/list").wait(120) == 0
+            eventually(page, row + "return /^token\\|ready\\|.*\\|1\\|.*(ago|now)/.test(await row('token'))")
+            assert "hunter2" not in page("return await pages.a.content()")
+            page("await pages.a.locator('#credentials').scrollIntoViewIfNeeded()")
+            picture(page, "node-credentials")
+        finally:
+            rig.policy.write_text(before)
+            rig.api.ok("POST", "/v1/policy/reload")
 
 
 def test_the_policy(page):
