@@ -564,7 +564,12 @@ def test_no_record_holds_it(net):
                 if os.path.isfile(path) and not os.path.islink(path):
                     text = open(path, "rb").read()
                     assert not [w for w in wanted if w in text], path
-    for path in ("/v1/credentials", "/v1/policy", "/v1/policy/source", "/v1/health", "/v1/events", f"/v1/sessions/{net.session}/placeholders"):
+    har, word = net.daemon.cli("har", "--session", net.session).stdout, placeholders(net)["github"]
+    assert f"https://api.origin.test/bot{word}/y" in har and '"user-agent"' in har.lower(), "the control: it has this request, and what was captured of it"
+    for text in (har, net.daemon.cli("events", "--session", net.session, "--json").stdout, net.daemon.cli("credentials").stdout,
+                 net.daemon.cli("why", net.session).stdout, *(open(f"/proc/{pid}/cmdline").read() for pid in (net.daemon.process.pid, *net.daemon.workers()))):
+        assert text and not [w for w in wanted if w.decode() in text]
+    for path in ("/v1/credentials", "/v1/policy", "/v1/policy/source", "/v1/health", "/v1/events", "/v1/metrics", f"/v1/sessions/{net.session}/placeholders"):
         text = net.api.raw("GET", path)[2]
         assert not [w for w in wanted if w in text], path
     assert VALUE not in net.daemon.text() and OTHER not in net.daemon.text()
