@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Files of the policy that the API writes: whole or not at all, never over what somebody else has written, and by whom it is for."""
+import contextlib
 import hashlib
 import json
 import os
@@ -118,6 +119,53 @@ def test_what_cannot_be_loaded_is_taken_back(d):
     assert status >= 400 and "/nowhere/at/all" in answer["detail"], answer
     assert d.policy.read_text() == before and d.api.ok("GET", "/v1/policy")["hash"] == live
     assert [e["reason"] for e in d.api.events() if e["seq"] > last] == ["policy_refused"]
+
+
+def test_what_cannot_be_put_back_is_said(world):
+    """The file system is full meanwhile: somebody holds the old file open, so that its blocks are not free."""
+    d = Daemon(world)
+    small = d.dir / "small"
+    small.mkdir()
+    base.sh("mount", "-t", "tmpfs", "-o", "size=64k,mode=0755", "tmpfs", small)
+    d.policy, old = small / "policy.yaml", "version: 1\n" + "# long ago\n" * 2500
+    d.policy.write_text(old)
+    new = "version: 1\nupstream_proxy:\n  - url: http://192.0.2.9:3128\n    credentials: {file: /nowhere/at/all}\n"
+    with daemon_whole(d), contextlib.ExitStack() as stack:
+        stack.callback(base.sh, "umount", small)
+        with open(d.policy) as held:
+            with contextlib.suppress(OSError), open(small / "filler", "wb", buffering=0) as f:
+                while f.write(b"x" * 4096):
+                    pass
+            os.truncate(small / "filler", (small / "filler").stat().st_size - 8192)
+            live, last = d.api.ok("GET", "/v1/policy")["hash"], d.api.events()[-1]["seq"]
+            status, answer = d.api.ask("PUT", "/v1/policy/file", {"file": "policy.yaml", "old": digest(old), "text": new})
+            assert status >= 400 and "/nowhere/at/all" in answer["detail"], answer
+            assert "policy.yaml could not be put back (No space left on device)" in answer["detail"], answer
+            assert held.read() == old and d.policy.read_text() == new and d.api.ok("GET", "/v1/policy")["hash"] == live
+            told = [e for e in d.api.events() if e["seq"] > last]
+            assert {e["reason"] for e in told} == {"policy_refused"} and any("could not be put back" in e["text"] for e in told)
+
+
+@pytest.mark.parametrize("place, written", [("save_noted", False), ("save_written", True), ("save_live", True), ("save_told", True)])
+def test_a_crash_in_the_middle_is_told_at_the_next_start(d, place, written):
+    """Every save is an event with the old and the new hash, once, whenever the daemon dies; and what is not there is not told."""
+    old = d.policy.read_text()
+    new = old + f"# {place}\n"
+    d.stop()
+    d.start(failpoint=place)
+    last = d.api.events()[-1]["seq"]
+    d.arm(place)
+    with pytest.raises(OSError):
+        ask(d, new)
+    d.process.wait(60)
+    d.start()
+    assert d.policy.read_text() == (new if written else old)
+    saved = lambda: [e for e in d.api.events() if e["seq"] > last and e["reason"] == "policy_saved"]
+    assert [e["text"] for e in saved()] == ([f"policy.yaml: sha256 {digest(old)} became {digest(new)}"] if written else [])
+    assert all(e["who"].startswith("uid 0 ") and (", before this start" in e["who"]) == (place != "save_told") for e in saved())
+    assert d.api.ok("GET", "/v1/policy")["hash"] and not (d.state_dir / "policy-save").exists()
+    d.restart()
+    assert len(saved()) == int(written), "once"
 
 
 @pytest.mark.parametrize("name", ["other.yaml", "../policy.yaml", "/etc/passwd", "", "more", "./policy.yaml", "more/../policy.yaml", "policy.yaml\n"])

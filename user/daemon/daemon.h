@@ -123,6 +123,12 @@ int policy_dir_open(const char *file);
 /* Puts text in the place of the file at once, with its owner and mode, and on the disk. Nothing: the file goes. 0 or -errno. */
 int policy_file_put(int dir, const char *name, const struct buf *text);
 
+/* save_note.c: what is being saved, for the case of a crash. */
+int save_note_put(const struct daemon *d, const struct policy_save *save, const char *who, const char *hash);
+void save_note_drop(const struct daemon *d);
+void save_note_recover(struct daemon *d); /* at a start, when the policy is live */
+void saved_send(struct daemon *d, const char *file, const char *old, const char *new, const char *who);
+
 /* newborns.c */
 int newborns_start(struct daemon *d);
 void newborns_look(struct daemon *d);

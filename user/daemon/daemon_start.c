@@ -37,6 +37,7 @@ static int policy_start(struct daemon *d)
 		log_error("%s", failure.text);
 	supervisor_way_out(d->supervisor, loaded_policy_own_networks(&d->policy).way_out);
 	policy_send(d, "daemon", effect.cut);
+	save_note_recover(d);
 	d->start_cut = effect.cut;
 	return r;
 }

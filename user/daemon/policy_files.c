@@ -2,7 +2,7 @@
 /*
  * Files of the policy that are written here: by answers "always" (grants.c), and by whoever saves one. What is saved is read first, with
  * the whole policy; then it is on the disk under another name, then under its own, then the policy is reloaded. A crash in between
- * leaves the file as it was, or one that the next start reads.
+ * leaves the file as it was, or one that the next start reads and tells of (save_note.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/failpoint.h"
 #include "base/fs.h"
 #include "daemon/daemon.h"
 #include "policy/editors.h"
@@ -196,23 +197,68 @@ static int save_check(const struct loaded_policy *loaded, const struct policy_sa
 	return -EACCES;
 }
 
-static void saved_send(struct daemon *d, const struct policy_save *save, const char *who, const char *hash)
+/* It is not live, and must not become so by the next reload. What somebody else has written since stays. */
+static int put_back(int dir, const char *name, const struct buf *written, const struct buf *old)
 {
-	char text[512];
+	_buf_ struct buf now = BUF_INIT(NP_POLICY_BYTES);
+	int r = text_read(dir, name, &now);
 
-	snprintf(text, sizeof(text), "%.200s: sha256 %s became %s", save->file, save->old, hash);
-	event_emit(d,
-		   &(struct event){
-			   .reason = NP_R_POLICY_SAVED, .who = who, .policy = d->policy.policy->hash, .text = text });
+	if (r < 0)
+		return r;
+	return now.len == written->len && !memcmp(now.data, written->data, now.len) ? policy_file_put(dir, name, old)
+										    : -ESTALE;
+}
+
+/* The reload said no, and why. Where the file cannot become what it was, that is said, too: it is not what is live. */
+static void save_take_back(struct daemon *d, const struct policy_save *save, const char *who, int r,
+			   struct failure *failure)
+{
+	char why[sizeof(failure->text)];
+
+	if (r == 0)
+		return;
+	snprintf(why, sizeof(why),
+		 "%.300s; and %.100s could not be put back (%s): what is in it now is not live, and the "
+		 "next reload tries it",
+		 failure->text, save->file, r == -ESTALE ? "somebody has written it since" : strerror(-r));
+	memcpy(failure->text, why, sizeof(why));
+	event_emit(d, &(struct event){ .reason = NP_R_POLICY_REFUSED, .who = who, .text = failure->text });
+}
+
+/* Into the file, and live. What a crash leaves after each step: the note, and the file as it was; the note, and the file as it is to be,
+ * which the next start reads and tells of. */
+static int save_write(struct daemon *d, const struct policy_save *save, const char *who, int dir, const char *name,
+		      const struct buf *old, struct policy_saved *ret, struct failure *ret_failure)
+{
+	const struct policy *before = d->policy.policy;
+	_buf_ struct buf text = BUF_INIT(NP_POLICY_BYTES);
+	int r;
+
+	buf_puts(&text, save->text);
+	text_hash(text.data, text.len, ret->hash);
+	r = buf_error(&text) ? buf_error(&text) : save_note_put(d, save, who, ret->hash);
+	failpoint("save_noted");
+	if (r == 0)
+		r = policy_file_put(dir, name, &text);
+	failpoint("save_written");
+	if (r < 0)
+		return save_fail(ret_failure, r, NP_R_NOT_RECORDED, save->file, strerror(-r));
+	r = policy_reload_by(d, who, &ret->reloaded, ret_failure);
+	if (r < 0 && d->policy.policy == before) {
+		save_take_back(d, save, who, put_back(dir, name, &text, old), ret_failure);
+		return r;
+	}
+	failpoint("save_live");
+	saved_send(d, save->file, save->old, ret->hash, who);
+	failpoint("save_told");
+	return r;
 }
 
 int policy_save_by(void *data, const struct policy_save *save, const char *who, struct policy_saved *ret,
 		   struct failure *ret_failure)
 {
 	struct daemon *d = data;
-	const struct policy *before = d->policy.policy;
-	_buf_ struct buf old = BUF_INIT(NP_POLICY_BYTES), again = BUF_INIT(NP_POLICY_BYTES),
-			 text = BUF_INIT(NP_POLICY_BYTES);
+	_buf_ struct buf old = BUF_INIT(NP_POLICY_BYTES), again = BUF_INIT(NP_POLICY_BYTES);
 	_close_ int dir = -1;
 	const char *name;
 	int r;
@@ -231,19 +277,7 @@ int policy_save_by(void *data, const struct policy_save *save, const char *who, 
 		r = text_is_seen(dir, name, save, &again, ret_failure);
 	if (r < 0)
 		return r;
-	buf_puts(&text, save->text);
-	r = buf_error(&text) ? buf_error(&text) : policy_file_put(dir, name, &text);
-	if (r < 0)
-		return save_fail(ret_failure, r, NP_R_NOT_RECORDED, save->file, strerror(-r));
-	r = policy_reload_by(d, who, &ret->reloaded, ret_failure);
-	if (r < 0 && d->policy.policy == before) { /* it is not live, and must not become so by the next reload */
-		buf_clear(&again);
-		if (text_read(dir, name, &again) == 0 && again.len == text.len &&
-		    !memcmp(again.data, text.data, text.len))
-			policy_file_put(dir, name, &old);
-		return r;
-	}
-	text_hash(text.data, text.len, ret->hash);
-	saved_send(d, save, who, ret->hash);
+	r = save_write(d, save, who, dir, name, &old, ret, ret_failure);
+	save_note_drop(d);
 	return r;
 }
