@@ -212,6 +212,42 @@ def test_what_was_to_be_cut_is_cut_by_another_build(world, make_daemon, boxes):
     assert box.try_("send", keep="c", data="x") != "ok", "what was open is cut by now"
 
 
+def test_killed_in_an_adoption(world, make_daemon):
+    """When the programs are attached, and what was open before has not been looked for. The next daemon takes the gate as it is, and
+    looks for it all the same: a cgroup that no record has is NONE, and what it had open is cut when it is adopted after all."""
+    daemon = make_daemon().start(failpoint="adopt_attached")
+    session, cgroup = new_session("killed"), base.cgroup_make("killed")
+    agent = world.agent(world.host, cgroup=cgroup)
+    try:
+        agent.call("dial", family=4, addr=FAR[4], port=9000, keep="c", data="x", recv=1)
+        daemon.api.create(session, "PUBLIC")
+        daemon.arm("adopt_attached")
+        with pytest.raises(Exception):
+            daemon.api.adopt(session, cgroup)
+        assert daemon.wait_death() == -9, "the fail point did not strike"
+        assert not os.path.lexists(daemon.pins / "noted")
+        daemon.start()
+        assert kernel_mode(daemon, os.stat(cgroup).st_ino) == RANK["NONE"]
+        daemon.api.adopt(session, cgroup)
+        assert agent.try_("send", keep="c", data="x") == "ECONNABORTED"
+        assert os.path.lexists(daemon.pins / "noted")
+    finally:
+        world.drop(agent)
+        base.cgroup_destroy(cgroup)
+
+
+def test_what_is_opened_without_a_daemon_is_cut(world, daemon, boxes):
+    """The next one of the same build does not look through the host's sockets: the gate has noted them meanwhile."""
+    box = boxes("FULL")
+    box.call("dial", family=4, addr=FAR[4], port=9000, keep="before", data="x", recv=1)
+    assert base.eventually(lambda: os.path.lexists(daemon.pins / "noted"))
+    daemon.kill()
+    box.call("dial", family=4, addr=FAR[4], port=9000, keep="meanwhile", data="x", recv=1)
+    daemon.start()
+    assert daemon.api.escalate(box.session, "SECRET")["cut"] == 2
+    assert all(box.try_("send", keep=name, data="x") != "ok" for name in ("before", "meanwhile"))
+
+
 @pytest.mark.parametrize("point", FAILPOINTS)
 def test_killed_while_creating_at_a_level(make_daemon, point):
     """POST /v1/sessions with a higher level is an escalation as well: whatever was acknowledged stands."""

@@ -9,30 +9,50 @@
  * (`missed`).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/timerfd.h>
+#include <unistd.h>
 
+#include "base/fs.h"
 #include "base/log.h"
 #include "kernel/internal.h"
 #include "kernel/sock_diag.h"
 #include "vocab/limits.h"
 
+#define RECHECK_AT_ONCE	 8  /* network namespaces, of 1 to 5 ms each ... */
+#define RECHECK_PAUSE_MS 20 /* ... and what else waits has its turn */
+
 #define ORDERS_SIZE (NP_CUT_ORDERS * sizeof(struct np_cut_order))
+
+/* How many of them are looked at at once: each in a network namespace of its own is a pass over that one's tables, for which the
+ * loop waits. */
+static size_t recheck_some(struct kernel *kernel)
+{
+	const struct cut_lists *lists = &kernel->lists;
+	size_t n = 0;
+
+	for (unsigned namespaces = 0; n < lists->n_recheck; n++)
+		if (kernel_netns_find(kernel, lists->recheck[n]) && ++namespaces > RECHECK_AT_ONCE)
+			break;
+	return n;
+}
 
 /* What stays on this host is left out: a sandbox goes on with connections to itself, and between two looks at both of its
  * ends there may be new ones. And so are UDP sockets without a peer, each datagram of which is judged. */
 static void lists_recheck(struct kernel *kernel)
 {
 	struct cut_lists *lists = &kernel->lists;
-	struct cut_job job = { .ids = lists->recheck, .n = lists->n_recheck, .why = GATE_CUT_RELOADED };
+	struct cut_job job = { .ids = lists->recheck, .n = recheck_some(kernel), .why = GATE_CUT_RELOADED };
 	struct np_cut_state state = { 0 };
 	int r = cut_name(kernel, &job);
 
 	if (r == 0)
 		r = cut_pass(kernel, &job, NP_CUT_LOOK, true, &state);
 	cut_unname(kernel, &job);
-	lists->n_recheck = 0;
+	lists->n_recheck -= job.n;
+	memmove(lists->recheck, lists->recheck + job.n, lists->n_recheck * sizeof(*lists->recheck));
 	if (state.remembered)
 		cut_forget_flows(kernel);
 	if (r < 0)
@@ -41,6 +61,13 @@ static void lists_recheck(struct kernel *kernel)
 		return;
 	lists->missed += state.destroyed;
 	log_warning("%u open connections were cut late: they were not in np_sockets", state.destroyed);
+}
+
+static void recheck_in(struct kernel *kernel, unsigned ms)
+{
+	const struct itimerspec soon = { .it_value = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L } };
+
+	timerfd_settime(kernel->lists.timer_fd, 0, &soon, NULL);
 }
 
 static void on_recheck(void *data, uint32_t events)
@@ -52,6 +79,50 @@ static void on_recheck(void *data, uint32_t events)
 	if (read(kernel->lists.timer_fd, &count, sizeof(count)) < 0)
 		return;
 	lists_recheck(kernel);
+	if (kernel->lists.n_recheck)
+		recheck_in(kernel, RECHECK_PAUSE_MS);
+}
+
+/* -- whether they are complete ------------------------------------------------------------------- */
+
+/* PIN_DIR/v7/noted, a symbolic link as PIN_DIR/v7/build is one: since a pass over the host's tables no program has come to a cgroup.
+ * The programs go on noting while no daemon runs, so that the next one of the same build, which finds all of them in their places, does
+ * not have to look through the tables of every network namespace. Gone before the first program is attached: a crash leaves none. */
+static void mark_path(const struct kernel *kernel, char path[static FS_PATH_SIZE])
+{
+	fs_path(path, "%s/noted", kernel->pins);
+}
+
+static void mark_remove(struct kernel *kernel)
+{
+	char path[FS_PATH_SIZE];
+
+	mark_path(kernel, path);
+	unlink(path);
+	kernel->lists.marked = false;
+}
+
+void lists_unsure(struct kernel *kernel)
+{
+	kernel->lists.attached++;
+	mark_remove(kernel);
+}
+
+static void lists_sure(struct kernel *kernel)
+{
+	char path[FS_PATH_SIZE];
+
+	mark_path(kernel, path);
+	if (!kernel->lists.marked)
+		kernel->lists.marked = symlink("all", path) == 0 || errno == EEXIST;
+}
+
+static bool were_sure(const struct kernel *kernel)
+{
+	char path[FS_PATH_SIZE];
+
+	mark_path(kernel, path);
+	return kernel->same_build && faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 static void note_in_time(void *data)
@@ -83,12 +154,15 @@ int lists_open(struct kernel *kernel)
 	 * loop's first moment comes after that. A cut that comes before does it itself. */
 	lists->note.fn = note_in_time;
 	lists->note.data = kernel;
-	lists_doubt(kernel);
+	lists->marked = were_sure(kernel);
+	if (!lists->marked)
+		lists_doubt(kernel);
 	return 0;
 }
 
 void lists_doubt(struct kernel *kernel)
 {
+	mark_remove(kernel);
 	kernel->lists.all_unnoted = true;
 	if (kernel->lists.note.fn)
 		loop_later(kernel->config.loop, &kernel->lists.note);
@@ -149,6 +223,7 @@ int lists_note(struct kernel *kernel)
 		return r;
 	lists->all_unnoted = false;
 	lists->n_unnoted = 0;
+	lists_sure(kernel);
 	return 0;
 }
 
@@ -217,14 +292,12 @@ int lists_pass(struct kernel *kernel, const struct cut_job *job, uint32_t *destr
 
 void lists_recheck_later(struct kernel *kernel, const struct cut_job *job)
 {
-	const struct itimerspec soon = { .it_value = { .tv_sec = NP_RECHECK_MS / 1000,
-						       .tv_nsec = NP_RECHECK_MS % 1000 * 1000000 } };
 	struct cut_lists *lists = &kernel->lists;
 
-	if (lists->n_recheck + job->n > ARRAY_SIZE(lists->recheck))
+	while (lists->n_recheck + job->n > ARRAY_SIZE(lists->recheck))
 		lists_recheck(kernel);
 	if (!lists->n_recheck)
-		timerfd_settime(lists->timer_fd, 0, &soon, NULL);
+		recheck_in(kernel, NP_RECHECK_MS);
 	memcpy(lists->recheck + lists->n_recheck, job->ids, job->n * sizeof(*job->ids));
 	lists->n_recheck += job->n;
 }

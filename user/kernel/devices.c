@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * np_device on every network device, those that appear later too, and the table of the host's own addresses; and the same in the
- * network namespaces of containers. Netlink only says "look again": what is true is read from the kernel anew each time, so a
+ * np_device on every network device, those that appear later too; and the same in the network namespaces of containers. Netlink only says "look again": what is true is read from the kernel anew each time, so a
  * lost message costs nothing. Devices are numbered, listed and attached to where the calling thread is: for a container's it
  * goes there.
  */
 #include <errno.h>
-#include <ifaddrs.h>
-#include <limits.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
-#include <net/if.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/log.h"
 #include "base/fs.h"
+#include "base/hash.h"
+#include "base/log.h"
 #include "kernel/internal.h"
+#include "netns/interfaces.h"
 #include "netns/way_out.h"
 
 /* Our place among a device's clsact filters, so that we find, replace and remove only our own. A gate of an older version
@@ -88,22 +85,23 @@ static int device_attach_clsact(struct kernel *kernel, unsigned ifindex, bool in
 
 void devices_detach_clsact(unsigned version)
 {
-	struct if_nameindex *names = if_nameindex();
+	_free_ struct interface *devices = NULL;
+	size_t n = 0;
 
-	for (struct if_nameindex *n = names; n && n->if_index; n++) {
-		LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)n->if_index, .attach_point = BPF_TC_EGRESS);
+	interfaces_list(&devices, &n);
+	for (size_t i = 0; i < n; i++) {
+		LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)devices[i].index, .attach_point = BPF_TC_EGRESS);
 		LIBBPF_OPTS(bpf_tc_opts, opts, .handle = CLSACT_HANDLE, .priority = CLSACT_PRIORITY(version));
 
 		bpf_tc_detach(&hook, &opts);
 		hook.attach_point = BPF_TC_INGRESS;
 		bpf_tc_detach(&hook, &opts);
 	}
-	if_freenameindex(names);
 }
 
-/* Forgets pins of devices that are gone, whose links are empty: hosts that make and drop veth pairs would collect them. names:
- * those that there are, in the namespace with this cookie; NULL: none is. */
-static void devices_forget(struct kernel *kernel, uint64_t cookie, const struct if_nameindex *names)
+/* Forgets pins of devices that are gone, whose links are empty: hosts that make and drop veth pairs would collect them. there: those
+ * that there are, in the namespace with this cookie. */
+static void devices_forget(struct kernel *kernel, uint64_t cookie, const struct interface *there, size_t n)
 {
 	char path[FS_PATH_SIZE];
 	_closedir_ DIR *dir = NULL;
@@ -111,15 +109,15 @@ static void devices_forget(struct kernel *kernel, uint64_t cookie, const struct 
 	fs_path(path, "%s/devices", kernel->pins);
 	dir = opendir(path);
 	for (struct dirent *e; dir && (e = readdir(dir));) {
-		const struct if_nameindex *n = names;
 		unsigned index;
 		uint64_t of;
+		size_t i = 0;
 
 		if (!device_name_read(e->d_name, &of, &index) || of != cookie)
 			continue;
-		while (n && n->if_index && n->if_index != index)
-			n++;
-		if (n && n->if_index)
+		while (i < n && there[i].index != index)
+			i++;
+		if (i < n)
 			continue;
 		unlinkat(dirfd(dir), e->d_name, 0);
 		place_forget(kernel, e->d_name);
@@ -146,30 +144,34 @@ static bool device_leads_in(const struct namespace *ns, const char *name)
 }
 
 /* ns NULL: the host's. The caller is there. */
-static int devices_attach_in(struct kernel *kernel, const struct namespace *ns, unsigned *ret_count)
+static int devices_attach_in(struct kernel *kernel, struct namespace *ns, unsigned *ret_count)
 {
-	struct if_nameindex *names = if_nameindex();
-	int result = 0;
+	uint64_t *seen = ns ? &ns->devices_seen : &kernel->devices_seen, mark;
+	_free_ struct interface *devices = NULL;
+	size_t n = 0;
+	int result = interfaces_list(&devices, &n);
 
-	if (!names)
-		return -errno;
+	if (result < 0)
+		return result;
 	*ret_count = 0;
-	for (struct if_nameindex *n = names; n->if_index; n++) {
-		int r = device_attach(kernel, ns, n->if_index, false);
+	for (size_t i = 0; i < n; i++) {
+		int r = device_attach(kernel, ns, devices[i].index, false);
 
-		if (r == 0 && device_leads_in(ns, n->if_name))
-			r = device_attach(kernel, ns, n->if_index, true);
+		if (r == 0 && device_leads_in(ns, devices[i].name))
+			r = device_attach(kernel, ns, devices[i].index, true);
 		if (r == -ENODEV)
 			continue; /* gone in the meantime */
 		if (r < 0) {
-			log_error("device %s: cannot attach np_device: %s", n->if_name, strerror(-r));
+			log_error("device %s: cannot attach np_device: %s", devices[i].name, strerror(-r));
 			result = r;
 			continue;
 		}
 		(*ret_count)++;
 	}
-	devices_forget(kernel, ns ? ns->pub.cookie : 0, names);
-	if_freenameindex(names);
+	mark = hash_mark(devices, n * sizeof(*devices));
+	if (*seen != mark) /* else none has gone */
+		devices_forget(kernel, ns ? ns->pub.cookie : 0, devices, n);
+	*seen = mark;
 	return result;
 }
 
@@ -181,79 +183,6 @@ int devices_attach(struct kernel *kernel)
 int kernel_devices_look(struct kernel *kernel)
 {
 	return devices_attach(kernel);
-}
-
-/* -- addresses ---------------------------------------------------------------------------------- */
-
-static bool address_of(const struct sockaddr *sa, struct np_addr *ret)
-{
-	if (sa && sa->sa_family == AF_INET) {
-		*ret = (struct np_addr){ .w = { 0, 0, htonl(0xffff),
-						((const struct sockaddr_in *)sa)->sin_addr.s_addr } };
-		return true;
-	}
-	if (sa && sa->sa_family == AF_INET6) {
-		memcpy(ret, &((const struct sockaddr_in6 *)sa)->sin6_addr, sizeof(*ret));
-		return true;
-	}
-	return false;
-}
-
-static const struct sockaddr *broadcast_of(const struct ifaddrs *a)
-{
-	return a->ifa_flags & IFF_BROADCAST && a->ifa_addr && a->ifa_addr->sa_family == AF_INET ? a->ifa_broadaddr
-												: NULL;
-}
-
-static bool is_listed(const struct ifaddrs *list, const struct np_addr *addr)
-{
-	struct np_addr other;
-
-	for (; list; list = list->ifa_next) {
-		if (address_of(list->ifa_addr, &other) && !memcmp(&other, addr, sizeof(other)))
-			return true;
-		if (address_of(broadcast_of(list), &other) && !memcmp(&other, addr, sizeof(other)))
-			return true;
-	}
-	return false;
-}
-
-/* Removes those of a namespace that are not in the list. */
-static void addresses_forget(struct kernel *kernel, uint64_t netns, const struct ifaddrs *list)
-{
-	int fd = bpf_map__fd(kernel->skel->maps.np_host_addrs);
-	struct np_own_addr key, next;
-	bool more = bpf_map_get_next_key(fd, NULL, &key) == 0;
-
-	while (more) {
-		more = bpf_map_get_next_key(fd, &key, &next) == 0;
-		if (key.netns == netns && !is_listed(list, &key.addr))
-			bpf_map_delete_elem(fd, &key);
-		key = next;
-	}
-}
-
-/* A container may give itself addresses: most of it are nobody's but its own. What has no room is no more than an address that
- * its sockets cannot be bound to. */
-static int addresses_update(struct kernel *kernel, const struct namespace *ns)
-{
-	int fd = bpf_map__fd(kernel->skel->maps.np_host_addrs), r = 0;
-	struct np_own_addr key = { .netns = ns ? ns->pub.cookie : kernel->netns };
-	const __u8 own = NP_ADDR_OWN, broadcast = NP_ADDR_BROADCAST;
-	unsigned left = ns ? NP_NETNS_ADDRS_MAX : UINT_MAX;
-	struct ifaddrs *list = NULL;
-
-	if (getifaddrs(&list) < 0)
-		return -errno;
-	for (struct ifaddrs *a = list; a && left > 1; a = a->ifa_next) {
-		if (address_of(broadcast_of(a), &key.addr) && left--)
-			r = bpf_map_update_elem(fd, &key, &broadcast, BPF_ANY) < 0 ? -errno : r;
-		if (address_of(a->ifa_addr, &key.addr) && left--)
-			r = bpf_map_update_elem(fd, &key, &own, BPF_ANY) < 0 ? -errno : r;
-	}
-	addresses_forget(kernel, key.netns, list);
-	freeifaddrs(list);
-	return r;
 }
 
 /* -- watching them -------------------------------------------------------------------------------- */
@@ -358,23 +287,12 @@ void devices_leave(struct namespace *ns)
 {
 	if (!ns->kernel->features.tcx)
 		netns_call(ns->pub.fd, container_detach_clsact, NULL);
-	devices_forget(ns->kernel, ns->pub.cookie, NULL);
-	addresses_forget(ns->kernel, ns->pub.cookie, NULL);
-}
-
-static bool is_gone(const struct kernel *kernel, uint64_t cookie, const __u64 *but, size_t n_but)
-{
-	for (size_t i = 0; i < n_but; i++)
-		if (but[i] == cookie)
-			return false;
-	return cookie && cookie != kernel->netns && !namespace_at(kernel, cookie);
+	devices_forget(ns->kernel, ns->pub.cookie, NULL, 0);
+	addresses_leave(ns->kernel, ns->pub.cookie);
 }
 
 void devices_forget_gone(struct kernel *kernel, const __u64 *but, size_t n_but)
 {
-	int fd = bpf_map__fd(kernel->skel->maps.np_host_addrs);
-	struct np_own_addr key, next;
-	bool more = bpf_map_get_next_key(fd, NULL, &key) == 0;
 	char path[FS_PATH_SIZE];
 	_closedir_ DIR *dir = NULL;
 
@@ -384,13 +302,7 @@ void devices_forget_gone(struct kernel *kernel, const __u64 *but, size_t n_but)
 		unsigned index;
 		uint64_t of;
 
-		if (device_name_read(e->d_name, &of, &index) && is_gone(kernel, of, but, n_but))
+		if (device_name_read(e->d_name, &of, &index) && namespace_is_gone(kernel, of, but, n_but))
 			unlinkat(dirfd(dir), e->d_name, 0); /* nobody of us has held it so far */
-	}
-	while (more) {
-		more = bpf_map_get_next_key(fd, &key, &next) == 0;
-		if (is_gone(kernel, key.netns, but, n_but))
-			bpf_map_delete_elem(fd, &key);
-		key = next;
 	}
 }

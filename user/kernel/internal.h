@@ -58,6 +58,7 @@ struct place {
 	struct table_node node;
 	char name[40];
 	struct held_link links[PROGRAMS_MAX]; /* as in struct kernel */
+	bool whole;			      /* of a cgroup: no link is missing */
 };
 
 struct link_want {
@@ -73,6 +74,8 @@ struct cut_lists {
 	int diag_fd, timer_fd;
 	const struct np_cut_order *orders; /* np_cut_orders, mapped */
 	bool off;			   /* this kernel has no SOCK_DESTROY */
+	bool marked;			   /* the pins say that no socket is missing */
+	unsigned attached;		   /* programs that came to a cgroup, so far */
 	bool all_unnoted;		   /* sockets of any sandbox may be missing */
 	uint64_t unnoted[NP_SANDBOXES_PER_SESSION], recheck[NP_SANDBOXES_PER_SESSION]; /* sandboxes */
 	size_t n_unnoted, n_recheck;
@@ -125,6 +128,10 @@ struct kernel {
 	unsigned upgraded_from; /* ABI version of an older gate that is there; 0: none */
 	unsigned carried_over;	/* sandboxes of it */
 	unsigned devices;	/* that carry np_device */
+	uint64_t devices_seen;	/* which these are, in one number; 0: not looked at */
+	struct {
+		struct table by_netns, by_address;
+	} addresses; /* of np_host_addrs */
 };
 
 /* kernel.c */
@@ -165,6 +172,7 @@ int upgrade_remove_old(const char *pin_dir);
 /* links.c: cgroups */
 /* worker: the programs of the inspector's cgroup rather than those of sandboxes. */
 int links_attach(struct kernel *kernel, const struct gate_cgroup *cg, const char *name, bool worker);
+bool links_stand(const struct kernel *kernel, const char *name); /* all are attached; of pins it says nothing */
 void links_detach(struct kernel *kernel, const char *name);
 int links_attach_lsm(struct kernel *kernel, const struct gate_bpf *skel); /* to the whole kernel */
 /* The program is attached there by a link that is pinned and held open. A link that is there gets the program, unless it has
@@ -182,7 +190,7 @@ int gate_whole(void *ctx, char problem[static 512]);
 
 /* devices.c */
 int devices_attach(struct kernel *kernel);    /* to all that are there; idempotent */
-int devices_start(struct kernel *kernel);     /* watches netlink, attaches, fills np_host_addrs */
+int devices_start(struct kernel *kernel);     /* watches netlink, attaches, has np_host_addrs filled */
 void devices_detach_clsact(unsigned version); /* of the gate with that ABI version, where the calling thread is */
 struct namespace;
 int devices_watch(struct namespace *ns);  /* the same as devices_start() in a container's */
@@ -190,6 +198,13 @@ int devices_follow(struct namespace *ns); /* attaches to all that are there; ide
 void devices_leave(struct namespace *ns); /* nothing is left of them */
 /* Of namespaces that nobody lives in any more, but for these: they are some sandbox's home. */
 void devices_forget_gone(struct kernel *kernel, const __u64 *but, size_t n_but);
+
+/* addresses.c */
+int addresses_open(struct kernel *kernel); /* takes over what a predecessor has put there */
+void addresses_close(struct kernel *kernel);
+int addresses_update(struct kernel *kernel, const struct namespace *ns); /* NULL: the host's. The caller is there */
+void addresses_leave(struct kernel *kernel, uint64_t netns);
+void addresses_forget_gone(struct kernel *kernel, const __u64 *but, size_t n_but); /* as devices_forget_gone() */
 
 /* ratchet.c */
 int gate_raise(void *ctx, const struct gate_cgroup *cg, const struct np_rung *rung, const char *session,
@@ -213,6 +228,8 @@ void cut_forget_flows(struct kernel *kernel);
 /* cut_table.c */
 int lists_open(struct kernel *kernel);
 void lists_close(struct kernel *kernel);
+void lists_unsure(
+	struct kernel *kernel); /* a program is about to come to a cgroup: what is there already it has not seen */
 void lists_doubt(struct kernel *kernel); /* the gate was not in place for a while: any socket may be missing */
 void lists_adopted(struct kernel *kernel, uint64_t cgroup_id);	    /* it may have sockets from before the gate */
 int lists_note(struct kernel *kernel);				    /* sockets that are not in np_sockets yet */
@@ -228,10 +245,12 @@ struct namespace
 	struct kernel_netns pub;
 	struct kernel *kernel;
 	int diag_fd, netlink_fd;
+	uint64_t devices_seen; /* as the host's in struct kernel */
 };
 int namespaces_open(struct kernel *kernel); /* finds those that a predecessor knew */
 void namespaces_close(struct kernel *kernel);
-struct namespace *namespace_at(const struct kernel *kernel, uint64_t cookie);
+/* Nobody of ours lives there, nor in one of these. */
+bool namespace_is_gone(const struct kernel *kernel, uint64_t cookie, const __u64 *but, size_t n_but);
 struct namespace *namespace_next(const struct kernel *kernel, const struct namespace *after);
 uint64_t namespace_cookie(const struct kernel *kernel, uint64_t cgroup_id); /* where a sandbox lives */
 int namespace_diag(const struct kernel *kernel,

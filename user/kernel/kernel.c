@@ -88,6 +88,7 @@ static int kernel_start(struct kernel *kernel, char problem[static 512])
 		{ inspector_open, "make the inspector's cgroup" },
 		{ object_pin, "pin the programs" },
 		{ watch_start, "watch cgroups" },
+		{ addresses_open, "read the table of addresses" },
 		{ namespaces_open, "find the network namespaces of sandboxes" },
 		{ cut_open, "open the iterators" },
 		{ ring_start, "read the event ring" },
@@ -163,6 +164,7 @@ void kernel_close(struct kernel *kernel)
 	tables_close(kernel);
 	lists_close(kernel);
 	namespaces_close(kernel);
+	addresses_close(kernel);
 	cleanup_close(&kernel->cut_tcp);
 	cleanup_close(&kernel->cut_udp);
 	watch_free(kernel);

@@ -138,11 +138,14 @@ static int link_pin(struct kernel *kernel, int fd, const char *path)
 
 static int link_make(struct kernel *kernel, const struct link_want *want, int prog_fd, struct held_link *held)
 {
-	_close_ int fresh = want->kind == LINK_LSM ? bpf_raw_tracepoint_open(NULL, prog_fd)
-						   : bpf_link_create(prog_fd, want->target_fd,
-								     (enum bpf_attach_type)want->attach_type, NULL);
+	_close_ int fresh = -1;
 	int r;
 
+	if (want->kind == LINK_CGROUP)
+		lists_unsure(kernel);
+	fresh = want->kind == LINK_LSM
+			? bpf_raw_tracepoint_open(NULL, prog_fd)
+			: bpf_link_create(prog_fd, want->target_fd, (enum bpf_attach_type)want->attach_type, NULL);
 	if (fresh < 0)
 		return -errno;
 	r = pins_link_replace(fresh, want->path);
@@ -221,6 +224,7 @@ static int link_path(const struct kernel *kernel, const char *name, const struct
 int links_attach(struct kernel *kernel, const struct gate_cgroup *cg, const char *name, bool worker)
 {
 	_close_ int cgroup_fd = open(cg->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct place *place;
 	int r = cgroup_fd < 0 ? -errno : links_folder(kernel, name);
 
 	for (size_t i = 0; r == 0 && i < kernel->n_programs; i++) {
@@ -235,7 +239,17 @@ int links_attach(struct kernel *kernel, const struct gate_cgroup *cg, const char
 		if (r == 0)
 			r = link_hold(kernel, name, prog, &want);
 	}
+	place = place_find(kernel, name);
+	if (place)
+		place->whole = r == 0;
 	return r;
+}
+
+bool links_stand(const struct kernel *kernel, const char *name)
+{
+	const struct place *place = place_find(kernel, name);
+
+	return place && place->whole && place_stands(kernel, place);
 }
 
 int links_attach_lsm(struct kernel *kernel, const struct gate_bpf *skel)

@@ -48,12 +48,20 @@ static struct home *home_find(const struct kernel *kernel, uint64_t cgroup_id)
 	return NULL;
 }
 
-struct namespace *namespace_at(const struct kernel *kernel, uint64_t cookie)
+static struct namespace *namespace_at(const struct kernel *kernel, uint64_t cookie)
 {
 	for (struct table_node *n = table_first(&kernel->namespaces, hash_of(cookie)); n; n = table_next(n))
 		if (container_of(n, struct namespace, node)->pub.cookie == cookie)
 			return container_of(n, struct namespace, node);
 	return NULL;
+}
+
+bool namespace_is_gone(const struct kernel *kernel, uint64_t cookie, const __u64 *but, size_t n_but)
+{
+	for (size_t i = 0; i < n_but; i++)
+		if (but[i] == cookie)
+			return false;
+	return cookie && cookie != kernel->netns && !namespace_at(kernel, cookie);
 }
 
 struct namespace *namespace_next(const struct kernel *kernel, const struct namespace *after)
@@ -358,6 +366,7 @@ int namespaces_open(struct kernel *kernel)
 			ids[n_lost++] = value.netns;
 	namespaces_forget(kernel);
 	devices_forget_gone(kernel, ids, n_lost);
+	addresses_forget_gone(kernel, ids, n_lost);
 	return 0;
 }
 

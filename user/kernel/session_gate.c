@@ -36,13 +36,22 @@ static void links_name(uint64_t cgroup_id, char name[static 32])
 	snprintf(name, 32, "c%llu", (unsigned long long)cgroup_id);
 }
 
+/* Where all programs are already, which is so before each acknowledgement of a raise, nothing has to be done, and its sockets are
+ * known: to look for them is a pass over the tables of its network namespace. Its pins kernel_check() looks at. */
 static int gate_attach(void *ctx, const struct gate_cgroup *cg)
 {
+	struct kernel *kernel = ctx;
+	const unsigned attached = kernel->lists.attached;
 	char name[32];
+	int r;
 
 	links_name(cg->id, name);
-	lists_adopted(ctx, cg->id);
-	return links_attach(ctx, cg, name, false);
+	if (links_stand(kernel, name))
+		return 0;
+	r = links_attach(kernel, cg, name, false);
+	if (r < 0 || kernel->lists.attached != attached)
+		lists_adopted(kernel, cg->id);
+	return r;
 }
 
 static int gate_detach(void *ctx, const struct gate_cgroup *cg)

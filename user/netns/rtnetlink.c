@@ -2,6 +2,7 @@
 #include "netns/rtnetlink.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -88,4 +89,51 @@ int rtnl_send(int fd, struct rtnl_request *rq)
 
 	rq->header.nlmsg_flags |= NLM_F_ACK;
 	return rtnl_ask(fd, rq, answer, sizeof(answer));
+}
+
+struct dump {
+	int (*fn)(void *data, const struct nlmsghdr *message);
+	void *data;
+	bool over, changed;
+};
+
+/* One datagram of it. */
+static int dump_read(struct dump *dump, const char *part, size_t n)
+{
+	const struct nlmsghdr *message = (const struct nlmsghdr *)part;
+
+	for (; NLMSG_OK(message, n); message = NLMSG_NEXT(message, n)) {
+		const struct nlmsgerr *error = NLMSG_DATA(message);
+		int r;
+
+		dump->changed |= message->nlmsg_flags & NLM_F_DUMP_INTR;
+		dump->over = message->nlmsg_type == NLMSG_DONE || message->nlmsg_type == NLMSG_ERROR;
+		if (dump->over) /* both begin with an errno */
+			return message->nlmsg_len < NLMSG_LENGTH(sizeof(int)) ? -EPROTO : error->error;
+		r = dump->fn(dump->data, message);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+int rtnl_dump(int fd, struct rtnl_request *rq, int (*fn)(void *data, const struct nlmsghdr *message), void *data)
+{
+	char part[32768] __attribute__((aligned(8)));
+	struct dump dump = { .fn = fn, .data = data };
+	int r = 0;
+
+	if (rq->header.nlmsg_len == OVERFULL)
+		return -EMSGSIZE;
+	rq->header.nlmsg_flags |= NLM_F_DUMP;
+	if (send(fd, rq, rq->header.nlmsg_len, 0) < 0)
+		return -errno;
+	while (r == 0 && !dump.over) {
+		ssize_t n = recv(fd, part, sizeof(part), 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		r = n < 0 ? -errno : n == 0 ? -EPROTO : dump_read(&dump, part, (size_t)n);
+	}
+	return r == 0 && dump.changed ? -EINTR : r;
 }

@@ -28,3 +28,6 @@ void rtnl_append(struct rtnl_request *rq, const void *data, size_t size); /* as 
 int rtnl_send(int fd, struct rtnl_request *rq);
 /* The same, and the message that answers (RTM_GETLINK of one device). */
 int rtnl_ask(int fd, struct rtnl_request *rq, char *answer, size_t size);
+/* All that there is of what is asked for, message by message, until fn returns something else than 0: that, 0, -errno, or -EINTR when
+ * something has changed meanwhile and may be missing. */
+int rtnl_dump(int fd, struct rtnl_request *rq, int (*fn)(void *data, const struct nlmsghdr *message), void *data);

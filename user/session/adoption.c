@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/failpoint.h"
 #include "base/fs.h"
 #include "base/sql.h"
 #include "session/service_internal.h"
@@ -104,6 +105,7 @@ static int adopt_steps(struct service *service, struct sandbox *sandbox, const c
 	if (r)
 		return service_fail(ret_failure, NP_R_NOT_APPLIED, r, "the gate could not be attached to %s: %s",
 				    sandbox->pub.cgroup.path, strerror(-r));
+	failpoint("adopt_attached");
 	r = joined ? joined : adopt_look_again(service, sandbox, ret_failure);
 	if (r)
 		return r;

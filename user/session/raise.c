@@ -289,7 +289,8 @@ static int outcome_answer(const struct session *session, const struct outcome *o
 struct cutting {
 	struct service *service;
 	struct session *session;
-	struct outcome *o;	 /* its applied and cut */
+	bool settled;	   /* nothing was behind: nobody waits for an acknowledgement that is about its sandboxes */
+	struct outcome *o; /* its applied and cut */
 	struct failure *failure; /* of these */
 };
 
@@ -299,7 +300,7 @@ static void raise_cut(void *data)
 	struct outcome *o = c->o;
 	int r;
 
-	if (!o->applied)
+	if (!o->applied && !c->settled)
 		o->applied = session_whole(c->service, c->session, c->failure);
 	if (!o->applied)
 		c->failure->reason = 0; /* an earlier round's, made good since */
@@ -336,7 +337,7 @@ int session_raise(struct service *service, struct session *session, const struct
 	const bool is_new = session->status == SESSION_NEW;
 	struct outcome o = { .before = session->recorded };
 	struct failure failure = { 0 };
-	struct cutting cutting = { service, session, &o, &failure };
+	struct cutting cutting = { service, session, false, &o, &failure };
 	bool beside;
 	int r;
 
@@ -351,6 +352,8 @@ int session_raise(struct service *service, struct session *session, const struct
 	placed_raise(service, session);
 	o.applied_us = (service->config.now_ns() - request->start_ns) / 1000;
 	failpoint("after_raise");
+	cutting.settled =
+		request->settles && !session_is_uncut(session) && np_rung_equal(&session->stands, &session->recorded);
 	beside = session_is_cut_beside(service, session);
 	if (beside) {
 		beside_begin(service->beside, raise_cut_beside, &cutting); /* step 3 */
@@ -393,6 +396,7 @@ int session_settle(struct service *service, struct session *session, const char 
 		.level = session->stands.level,
 		.who = who,
 		.start_ns = service->config.now_ns(),
+		.settles = true,
 	};
 	struct escalation ignored;
 

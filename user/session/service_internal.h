@@ -235,6 +235,7 @@ struct raise_request {
 	const char *text;
 	const char *who;
 	uint64_t start_ns;
+	bool settles; /* what stands already: where nothing is behind it, nobody is told of a raise */
 };
 /* The whole ratchet for a session: kernel, inspectors, cut, record; creates or revives it in the store. Emits
  * what happened, but nothing when nothing did. */

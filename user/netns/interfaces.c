@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "netns/interfaces.h"
+
+#include <errno.h>
+#include <linux/if_addr.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "netns/rtnetlink.h"
+
+#ifndef RTEXT_FILTER_SKIP_STATS
+#define RTEXT_FILTER_SKIP_STATS (1 << 3)
+#endif
+#define TRIES 3 /* of a list that changes while it is read; who watches netlink is told, and looks again */
+
+static const void *attr_find(const struct rtattr *attr, size_t len, unsigned type, size_t *ret_size)
+{
+	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len))
+		if (attr->rta_type == type) {
+			*ret_size = RTA_PAYLOAD(attr);
+			return RTA_DATA(attr);
+		}
+	return NULL;
+}
+
+/* -- devices ------------------------------------------------------------------------------------------ */
+
+struct interfaces {
+	struct interface *list;
+	size_t n, room;
+};
+
+static int interface_take(void *data, const struct nlmsghdr *message)
+{
+	struct interfaces *all = data;
+	const struct ifinfomsg *info = NLMSG_DATA(message);
+	const char *name;
+	size_t size;
+
+	if (message->nlmsg_type != RTM_NEWLINK || message->nlmsg_len < NLMSG_LENGTH(sizeof(*info)))
+		return 0;
+	name = attr_find(IFLA_RTA(info), IFLA_PAYLOAD(message), IFLA_IFNAME, &size);
+	if (!name || !size)
+		return 0;
+	if (all->n == all->room) {
+		size_t room = all->room ? 2 * all->room : 16;
+		struct interface *list = realloc(all->list, room * sizeof(*list));
+
+		if (!list)
+			return -ENOMEM;
+		all->list = list;
+		all->room = room;
+	}
+	all->list[all->n] = (struct interface){ .index = (unsigned)info->ifi_index };
+	memcpy(all->list[all->n++].name, name, size < IF_NAMESIZE ? size : IF_NAMESIZE - 1);
+	return 0;
+}
+
+int interfaces_list(struct interface **ret, size_t *ret_n)
+{
+	const struct ifinfomsg any = { .ifi_family = AF_UNSPEC };
+	const __u32 without = RTEXT_FILTER_SKIP_STATS;
+	_close_ int fd = rtnl_open();
+	struct interfaces all = { 0 };
+	int r = fd < 0 ? fd : -EINTR;
+
+	for (int i = 0; i < TRIES && r == -EINTR; i++) {
+		struct rtnl_request rq;
+
+		all.n = 0;
+		rtnl_begin(&rq, RTM_GETLINK, 0, &any, sizeof(any));
+		rtnl_put(&rq, IFLA_EXT_MASK, &without, sizeof(without));
+		r = rtnl_dump(fd, &rq, interface_take, &all);
+	}
+	if (r < 0 && r != -EINTR) {
+		free(all.list);
+		return r;
+	}
+	*ret = all.list;
+	*ret_n = all.n;
+	return 0;
+}
+
+/* -- addresses ---------------------------------------------------------------------------------------- */
+
+struct addrs {
+	int (*fn)(void *data, const struct np_addr *addr, bool broadcast);
+	void *data;
+};
+
+static int addr_report(const struct addrs *addrs, int family, const void *raw, size_t size, bool broadcast)
+{
+	struct np_addr addr = { 0 };
+	__be32 v4;
+
+	if (family == AF_INET && size == sizeof(v4)) {
+		memcpy(&v4, raw, size);
+		addr = np_addr_v4(v4);
+	} else if (family == AF_INET6 && size == sizeof(addr)) {
+		memcpy(&addr, raw, size);
+	} else {
+		return 0;
+	}
+	return addrs->fn(addrs->data, &addr, broadcast);
+}
+
+static int addr_take(void *data, const struct nlmsghdr *message)
+{
+	const struct addrs *addrs = data;
+	const struct ifaddrmsg *info = NLMSG_DATA(message);
+	const void *local, *broadcast;
+	size_t local_size = 0, size = 0, len;
+	int r = 0;
+
+	if (message->nlmsg_type != RTM_NEWADDR || message->nlmsg_len < NLMSG_LENGTH(sizeof(*info)))
+		return 0;
+	len = IFA_PAYLOAD(message);
+	/* On a link between two, the other address is the far one. */
+	local = attr_find(IFA_RTA(info), len, IFA_LOCAL, &local_size);
+	if (!local)
+		local = attr_find(IFA_RTA(info), len, IFA_ADDRESS, &local_size);
+	broadcast = attr_find(IFA_RTA(info), len, IFA_BROADCAST, &size);
+	if (broadcast)
+		r = addr_report(addrs, info->ifa_family, broadcast, size, true);
+	return r || !local ? r : addr_report(addrs, info->ifa_family, local, local_size, false);
+}
+
+int interfaces_each_addr(int (*fn)(void *data, const struct np_addr *addr, bool broadcast), void *data)
+{
+	const struct ifaddrmsg any = { .ifa_family = AF_UNSPEC };
+	struct addrs addrs = { fn, data };
+	_close_ int fd = rtnl_open();
+	int r = fd < 0 ? fd : -EINTR;
+
+	for (int i = 0; i < TRIES && r == -EINTR; i++) {
+		struct rtnl_request rq;
+
+		rtnl_begin(&rq, RTM_GETADDR, 0, &any, sizeof(any));
+		r = rtnl_dump(fd, &rq, addr_take, &addrs);
+	}
+	return r == -EINTR ? 0 : r;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The network devices and addresses of the namespace that the calling thread is in. As if_nameindex() and getifaddrs(), but without
+ * the statistics of every device that those have the kernel add up: with hundreds of containers a host has as many devices, and
+ * each that comes makes us look again.
+ */
+#pragma once
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "addr.h"
+
+struct interface {
+	unsigned index;
+	char name[IF_NAMESIZE];
+};
+
+/* 0 or -errno; *ret is for free(). */
+int interfaces_list(struct interface **ret, size_t *ret_n);
+
+/* Each address, IPv4 ones as mapped; broadcast: one of a network that a device is in. A result other than 0 ends it. */
+int interfaces_each_addr(int (*fn)(void *data, const struct np_addr *addr, bool broadcast), void *data);
