@@ -5,8 +5,8 @@
     NETPAWL_BUILD=build tests/bench/bench.py [--quick]
 
 Needs root. Everything happens in network namespaces, cgroups and a bpf file system of its own, which are gone at
-the end. Writes BUILD/bench/gate.json, policy.json, credentials.json, run.json, restart.json, inspect.json, dns.json, decisions.json, held.json, scrubbing.json and containers.json. raise.py, run.py, restart.py,
-inspection.py, lookups.py, credentials.py, decisions.py, held.py, scrubbing.py and containers.py do their part alone.
+the end. Writes BUILD/bench/gate.json, policy.json, credentials.json, run.json, restart.json, inspect.json, dns.json, decisions.json, held.json, scrubbing.json, containers.json and many.json. raise.py, run.py, restart.py,
+inspection.py, lookups.py, credentials.py, decisions.py, held.py, scrubbing.py, containers.py and many.py do their part alone.
 """
 import argparse
 import contextlib
@@ -33,6 +33,7 @@ import followers  # noqa: E402
 import held  # noqa: E402
 import inspection  # noqa: E402
 import lookups  # noqa: E402
+import many  # noqa: E402
 import credentials  # noqa: E402
 import policy  # noqa: E402
 import restart  # noqa: E402
@@ -46,7 +47,7 @@ FULL = {"boxes": (1, 100, 10000), "escalations": 250, "batches": 4, "rounds": 30
         "seconds": 480}
 QUICK = {"boxes": (1, 100), "escalations": 40, "batches": 2, "rounds": 8, "turns": 3, "starts": 30, "seconds": 120}
 CROWD, ELSEWHERE = 10000, 100000  # closed connections; open sockets of others
-PARTS = (starting, restart, inspection, lookups, decisions, held, scrubbing, followers, containers)  # each with QUICK and FULL, which have the seconds that it may take
+PARTS = (starting, restart, inspection, lookups, decisions, held, scrubbing, followers, containers, many)  # each with QUICK and FULL, which have the seconds that it may take
 REGISTER_SECONDS, REGISTER_STEP = 60, 500  # what registering may take; beyond it there are fewer sandboxes
 
 

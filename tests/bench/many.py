@@ -6,7 +6,7 @@ a container is to the gate.
 
     NETPAWL_BUILD=build tests/bench/many.py [--quick]
 
-Part of containers.py; by itself it does this part alone. Writes BUILD/bench/many.json.
+Part of bench.py; by itself it does this part alone. Writes BUILD/bench/many.json.
 """
 import contextlib
 import json
@@ -28,8 +28,8 @@ from origin import cpu_ns, tree  # noqa: E402
 from restart import ASKS, POLICY  # noqa: E402
 from table import show  # noqa: E402
 
-FULL = (1, 50, 200)
-QUICK = (1, 50)
+FULL = {"at": (1, 50, 200), "seconds": 240}
+QUICK = {"at": (1, 50), "seconds": 60}
 BRIDGE = "npbr0"
 SESSION = "bench/many"
 LAST = 8  # adoptions that a median is of: the last ones, when all others are there
@@ -102,6 +102,15 @@ def holds(daemon):
     return held(pid), held(worker)
 
 
+def idle_percent(daemon):
+    """Of a core, while nothing happens: it looks whether all is in its place."""
+    pids = tree(daemon.api.health()["pid"])
+    time.sleep(2)  # what comes late is over
+    before = cpu_ns(pids)
+    time.sleep(4)
+    return (cpu_ns(pids) - before) / 4e7
+
+
 def timed(fn, *args):
     began = time.perf_counter()
     fn(*args)
@@ -122,6 +131,7 @@ def once(net, policy, count):
             spent = cpu_ns(pids)
             took.append(timed(daemon.api.adopt, SESSION, cgroup))
             cpu.append((cpu_ns(pids) - spent) / 1e6)
+        idle = idle_percent(daemon)
         raised = timed(daemon.api.escalate, SESSION, "CONFIDENTIAL")
         after = holds(daemon)
         asks = [stack.enter_context(contextlib.closing(Asking(daemon, crowd.made[i]))) for i in (0, -1)]
@@ -134,18 +144,18 @@ def once(net, policy, count):
         names = max(each.answered(began) for each in asks)
         raised_again = timed(daemon.api.escalate, SESSION, "SECRET")
         each = [[(a - b) / count for a, b in zip(after[i], before[i])] for i in (0, 1)]
-        return {"adopt_ms": statistics.median(took[-LAST:]), "adopt_cpu_ms": statistics.median(cpu[-LAST:]), "first_ms": took[0], "all_ms": took,
+        return {"idle_percent": idle, "adopt_ms": statistics.median(took[-LAST:]), "adopt_cpu_ms": statistics.median(cpu[-LAST:]), "first_ms": took[0], "all_ms": took,
                 "raise_ms": raised, "ready_ms": ready, "name_ms": names, "raise_after_ms": raised_again,
                 "daemon_fds": each[0][0], "daemon_kib": each[0][1], "inspector_fds": each[1][0], "inspector_kib": each[1][1]}
 
 
 def measure(net, policy, counts):
     out = {n: once(net, policy, n) for n in counts}
-    columns = ("adopt_ms", "adopt_cpu_ms", "raise_ms", "ready_ms", "name_ms", "raise_after_ms")
-    show("Many containers of one session: ms", ["containers", "adopt one", "CPU of that", "raise all", "restart: ready", "a name", "then raise all"],
+    columns = ("adopt_ms", "adopt_cpu_ms", "raise_ms", "ready_ms", "name_ms", "raise_after_ms", "idle_percent")
+    show("Many containers of one session: ms", ["containers", "adopt one", "CPU of that", "raise all", "restart: ready", "a name", "then raise all", "idle, %"],
          [[f"{n}", *(row[c] for c in columns)] for n, row in out.items()],
          [f"adopt: the call, median of the last {LAST}. raise: to PROXIED, and after the restart (kill -9) to NONE. a name: answered in the first and in the "
-          "last container, from the start of the process."])
+          "last container, from the start of the process. idle: of a core, daemon and inspectors."])
     show("What each of them takes", ["containers", "daemon: descriptors", "KiB", "an inspector: descriptors", "KiB"],
          [[f"{n}", *(row[c] for c in ("daemon_fds", "daemon_kib", "inspector_fds", "inspector_kib"))] for n, row in out.items()],
          ["memory of their own, in PROXIED; what the first one takes is mostly what any raise takes."])
@@ -159,7 +169,7 @@ def run(quick):
         policy = base.tempdir("many") / "policy.yaml"
         stack.callback(base.drop_tempdir, policy.parent)
         policy.write_text(POLICY)
-        out = measure(net, policy, QUICK if quick else FULL)
+        out = measure(net, policy, (QUICK if quick else FULL)["at"])
     BENCH.mkdir(parents=True, exist_ok=True)
     (BENCH / "many.json").write_text(json.dumps(out, indent=1) + "\n")
     print(BENCH / "many.json")
