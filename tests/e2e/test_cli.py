@@ -522,10 +522,10 @@ def test_named_session_stays_and_unnamed_one_ends(daemon, api):
     name = new_session("named")
     daemon.cli("run", "--session", name, "--level", "CONFIDENTIAL", "--", "true", check=0)
     assert api.show(name)["ended"] is None and api.show(name)["level"] == "CONFIDENTIAL"
-    before = {s["session"] for s in api.sessions(ended=True)}
-    daemon.cli("run", "--", "true", check=0)
-    new = [s for s in api.sessions(ended=True) if s["session"] not in before]
-    assert len(new) == 1 and new[0]["ended"] is not None and new[0]["session"].startswith("tester/temporary-")
+    session = daemon.cli("run", "--", "sh", "-c", "echo $NETPAWL_SESSION", check=0).stdout.strip()
+    assert session.startswith("tester/temporary-")
+    api.wait_events(lambda g: any(e["reason"] == "session_ended" for e in g), session=session)
+    assert all(s["ended"] for s in api.sessions(ended=True) if s["session"] == session), "it is forgotten within a second"
 
 
 def test_sandbox_is_gone_after_the_run(daemon, api):

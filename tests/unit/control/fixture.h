@@ -383,7 +383,7 @@ static size_t received_len;
 /* Reads until the text is there (NULL: until the end). False when the end came first. */
 static bool receive_until(int fd, const char *text)
 {
-	uint64_t give_up = loop_now_ns() + UINT64_C(20000000000); /* heartbeats alone are no answer */
+	uint64_t give_up = loop_now_ns() + UINT64_C(120000000000); /* against hangs: heartbeats alone are no answer */
 
 	received_len = 0;
 	received[0] = '\0';
