@@ -2,7 +2,7 @@
 /* Random bytes as what a runtime tells a CNI plugin: up to the first NUL the arguments, then a container's id, then the
  * configuration. What is accepted names a container as a file is named, a session as sessions are named or none, and a cgroup below
  * the root or none. */
-#include "cni/request.c"
+#include "cni/cni_request.c"
 
 #include <stdlib.h>
 

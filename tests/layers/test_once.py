@@ -51,6 +51,11 @@ def test_one_hash_function_and_one_hash_table():
     assert [path for path, text in sources() if BUCKETS.search(text) and path not in OWN_TABLE] == []
 
 
+def test_headers_are_included_once_by_pragma():
+    headers = [p for folder in ("user", "include", "bpf") for p in (ROOT / folder).rglob("*.h")]
+    assert [str(p.relative_to(ROOT)) for p in headers if not re.search(r"^#pragma once$", p.read_text(), re.M)] == []
+
+
 def test_socket_addresses_and_http2_codes():
     """Both families in one union, and its conversions: base/sockaddr.h. Codes of HTTP/2: the enum of http/h2.h."""
     assert [path for path, text in sources() if re.search(r"struct sockaddr_in6 v6;", text)] == ["user/base/sockaddr.h"]

@@ -53,12 +53,12 @@ def test_functions_have_names_that_say_something():
 
 
 # The same thing seen from several sides, and what each program has.
-SHARED_NAMES = {"main", "questions", "cut", "event", "ports", "rules", "policy", "runs", "tables", "launch", "kept", "exchange", "notices", "sessions", "sandboxes", "events", "why", "forwards", "forward", "judge", "debug", "credentials"}
+SHARED_NAMES = {"main", "questions", "cut", "event", "ports", "rules", "policy", "runs", "tables", "launch", "kept", "exchange", "notices", "sessions", "sandboxes", "events", "why", "forwards", "forward", "judge", "debug", "credentials", "deciders"}
 
 
 def test_a_file_name_means_one_thing():
     seen = {}
-    for path in sorted((ROOT / "user").rglob("*.c")):
+    for path in sources():
         if path.stem not in SHARED_NAMES:
-            seen.setdefault(path.stem, []).append(str(path.relative_to(ROOT)))
+            seen.setdefault(path.name, []).append(str(path.relative_to(ROOT)))
     assert {k: v for k, v in seen.items() if len(v) > 1} == {}

@@ -16,7 +16,7 @@
 #include "api_client/container.h"
 #include "base/cgroup_mount.h"
 #include "base/fs.h"
-#include "cni/request.h"
+#include "cni/cni_request.h"
 #include "containers/pod_find.h"
 #include "reason.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "daemon/daemon.h"
-#include "daemon/cleanup.h"
+#include "daemon/orphans.h"
 #include "vocab/limits.h"
 
 /* --verbose: what changed, as its event has it. */

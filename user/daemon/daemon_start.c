@@ -9,7 +9,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/sql.h"
-#include "daemon/cleanup.h"
+#include "daemon/orphans.h"
 #include "daemon/daemon.h"
 #include "daemon/run_directory.h"
 #include "kernel/cgroup.h"

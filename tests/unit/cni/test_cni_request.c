@@ -6,7 +6,7 @@
 /* cmocka wants the four above first */
 #include <cmocka.h>
 
-#include "cni/request.c"
+#include "cni/cni_request.c"
 
 #define UID "0b5cfd4e-1f2a-4d1b-9a55-3e6f2a9c1b77"
 #define ARGS                                                                                                     \

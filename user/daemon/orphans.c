@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "daemon/cleanup.h"
+#include "daemon/orphans.h"
 
 #include <errno.h>
 #include <fcntl.h>

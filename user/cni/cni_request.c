@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cni/request.h"
+#include "cni/cni_request.h"
 
 #include <ctype.h>
 #include <errno.h>
