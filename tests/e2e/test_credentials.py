@@ -26,7 +26,7 @@ POLICY = """version: 1
 credentials:
   github:
     source: {{file: {github}}}
-    for: [api.origin.test, "git.origin.test"]
+    for: [api.origin.test, "git.origin.test", forged.origin.test]
     as: [bearer, {{basic: x-access-token}}, path]
     placeholder: {{env: GITHUB_TOKEN, like: "ghp_{{36}}", file: git}}
   model:
@@ -331,7 +331,7 @@ def test_the_command_line(net):
     assert got.returncode == 0 and "github" in got.stdout and "api.origin.test" in got.stdout and VALUE not in got.stdout
     rows = {line.split()[0]: line for line in got.stdout.splitlines()}
     assert re.match(r"NAME +STATE +SOURCE +FOR +AGE +LAST USED +USES +PROBLEM$", rows["NAME"])
-    assert re.match(r"github +ready +file +api.origin.test, git.origin.test +\d+[smh] +(\d+[smh] ago|never) +\d+ +-$", rows["github"])
+    assert re.match(r"github +ready +file +api.origin.test, git.origin.test, forged.origin.test +\d+[smh] +(\d+[smh] ago|never) +\d+ +-$", rows["github"])
     assert re.match(r"gone +missing +file +gone.origin.test +- +never +0 +No such file", rows["gone"])
     assert " rules that name it " in rows["named"]
     got = net.daemon.cli("credentials", "test", "github")
@@ -420,6 +420,20 @@ def test_the_name_of_tls_and_of_the_request_are_one(net, sni, host, reason):
         assert reason in got and {k: len(v) for k, v in net.got.items()} == before
     else:
         assert "200 OK" in got and VALUE in net.last("api")[0]
+
+
+def test_an_origin_that_cannot_prove_its_name_gets_nothing(net):
+    """Its certificate is for another one."""
+    def listen(addr, name):
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(*net.origins.authority.leaf(name))
+        net.listen(net.world.far, addr, 443, net.keeps("forged"), tls)
+
+    asked = '-H "Authorization: Bearer $GITHUB_TOKEN" https://forged.origin.test/'
+    listen(net.host("forged.origin.test"), "api.origin.test")
+    assert json.loads(net.curl(asked))["reason"] == "origin_untrusted" and "forged" not in net.got
+    listen(net.host("forged.origin.test"), "forged.origin.test")  # the control, at another address
+    assert base.eventually(lambda: net.curl(asked) == "served") and VALUE in net.last("forged")[0]
 
 
 def test_what_a_session_may_not_use_is_not_offered(net):

@@ -3,8 +3,7 @@
  * A websocket whose messages are searched, without connections: bytes of its client or of its origin go in, and what the other end would
  * read comes out, as messages. Its session has a placeholder of which messages may have the value, and one of which they may not.
  */
-#ifndef NP_FUZZ_MESSAGES_WORLD_H
-#define NP_FUZZ_MESSAGES_WORLD_H
+#pragma once
 
 /* What they would ask of a whole worker is answered here. */
 #define echo_set    test_echo_set
@@ -191,5 +190,3 @@ static int messages_say(bool from_client, const char *data, size_t len, size_t e
 	}
 	return r < 0 ? r : 0;
 }
-
-#endif

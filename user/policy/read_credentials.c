@@ -51,8 +51,7 @@ static void source_check_name(struct reader *reader, const struct node *key, con
 	if (!text)
 		return;
 	if (source->kind == SOURCE_FILE && text[0] != '/')
-		error_at(reader, key->next, "%s is no whole path; a value is in a file like \"/etc/netpawl/token\"",
-			 QUOTE(text, strlen(text)));
+		error_at(reader, key->next, "this is no whole path; a value is in a file like \"/etc/netpawl/token\"");
 	else if (source->kind == SOURCE_ENV && !name_is_variable(text))
 		error_at(reader, key->next, "this is no name of a variable; the value itself does not belong here");
 	else if (source->kind == SOURCE_SYSTEMD && (strchr(text, '/') || text[0] == '.' || strlen(text) > NP_NAME_MAX))

@@ -32,8 +32,7 @@ int read_command(struct reader *reader, const struct node *key, const char *cons
 		if (!entry_is_text(reader, key, entry))
 			continue;
 		if (n == 0 && entry->text[0] != '/')
-			error_at(reader, entry, "the program %s needs its whole path, from \"/\"",
-				 QUOTE(entry->text, entry->len));
+			error_at(reader, entry, "the program needs its whole path, from \"/\"");
 		words[n] = arena_text(reader->policy->arena, entry->text, entry->len);
 		if (!words[n++])
 			return -ENOMEM;

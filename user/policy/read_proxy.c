@@ -66,8 +66,8 @@ static int credentials_read(struct reader *reader, const struct node *key, struc
 	if (!value)
 		return 0;
 	if (value->text[0] != '/' || strlen(value->text) != value->len) {
-		error_at(reader, value, "%s is no whole path; credentials are in a file like \"/etc/netpawl/proxy\"",
-			 QUOTE(value->text, value->len));
+		/* It may be what belongs into the file. */
+		error_at(reader, value, "this is no whole path; credentials are in a file like \"/etc/netpawl/proxy\"");
 		return 0;
 	}
 	proxy->credentials_at = node_place(value);

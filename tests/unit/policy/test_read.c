@@ -258,7 +258,7 @@ static void deciders(void **state)
 	      P "3:3: error: decider \"a\" needs a \"command\" or a \"socket\"\n" P
 		"4:22: error: decider \"b\" has both a command and a socket; it needs one of them\n" P
 		"5:16: error: \"command\" takes a list: the program and its arguments\n" P
-		"6:17: error: the program \"guard\" needs its whole path, from \"/\"\n" P
+		"6:17: error: the program needs its whole path, from \"/\"\n" P
 		"7:15: error: the socket \"run/x\" needs its whole path, from \"/\"\n" P
 		"8:3: error: \"F\" is no name for a decider: 1 to 64 of a-z, 0-9, \"_\" and \"-\"\n" P
 		"9:6: error: decider \"g\" takes a mapping with \"command\" or \"socket\"\n" P
