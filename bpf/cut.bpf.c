@@ -23,21 +23,13 @@
 
 int bpf_sock_destroy(struct sock_common *sk) __ksym __weak;
 
-static __always_inline struct np_cut_flow np_flow_of(struct sock_common *skc, __u16 protocol)
-{
-	struct np_cut_flow flow = { .protocol = protocol, .netns = (__u16)np_netns_of(np_sock_address(skc)) };
-
-	flow.near_port = BPF_CORE_READ(skc, skc_num);
-	flow.far_port = bpf_ntohs(BPF_CORE_READ(skc, skc_dport));
-	if (BPF_CORE_READ(skc, skc_family) == AF_INET) {
-		flow.near_addr = np_addr_v4(BPF_CORE_READ(skc, skc_rcv_saddr));
-		flow.far_addr = np_addr_v4(BPF_CORE_READ(skc, skc_daddr));
-	} else {
-		BPF_CORE_READ_INTO(&flow.near_addr, skc, skc_v6_rcv_saddr);
-		BPF_CORE_READ_INTO(&flow.far_addr, skc, skc_v6_daddr);
-	}
-	return flow;
-}
+/* A socket that is looked at. */
+struct np_cut_query {
+	__u64 sock; /* address of the kernel's struct sock */
+	__u64 id;   /* of the sandbox that it belongs to; 0: only the socket knows */
+	struct np_rung rung;
+	struct np_seen seen;
+};
 
 static __always_inline bool np_flow_owner_is(const struct np_cut_flow *flow, __u64 id)
 {
@@ -84,15 +76,6 @@ static __always_inline void np_flow_remember(struct np_cut_state *state, struct 
 		np_error_count(NP_AT_FLOW_INSERT, r); /* then it is taken for foreign, and cut */
 }
 
-/* A socket that is looked at. */
-struct np_cut_query {
-	__u64 sock; /* address of the kernel's struct sock */
-	__u64 id;   /* of the sandbox that it belongs to; 0: only the socket knows */
-	struct np_rung rung;
-	__u32 protocol;
-	__u32 pad; /* named, so that it is set: the verifier of 6.1 wants all of what a function is given */
-};
-
 /* Is it one of a sandbox that the daemon asked for? */
 static __always_inline bool np_cut_owner_find(struct np_cut_query *query)
 {
@@ -111,67 +94,51 @@ static __always_inline bool np_cut_owner_find(struct np_cut_query *query)
 /* True when what leads somewhere has to go in this pass. */
 static __always_inline bool np_cut_wants_open(struct np_cut_query *query, bool connected, struct np_cut_state *state)
 {
-	struct sock *sk = (struct sock *)query->sock;
-	struct np_cut_flow flow;
+	struct np_cut_flow *flow = &query->seen.order.flow;
 	struct np_facts f = {};
 	__u64 netns;
-	__u32 in_flight;
 
 	if (!np_cut_owner_find(query))
 		return false;
-	flow = np_flow_of(&sk->__sk_common, query->protocol);
 	netns = np_netns_of(query->sock);
 	f.mode = query->rung.mode;
-	f.protocol = query->protocol;
-	f.addr = flow.far_addr;
-	f.port = flow.far_port;
+	f.protocol = flow->protocol;
+	f.addr = flow->far_addr;
+	f.port = flow->far_port;
 	f.local = np_addr_is_loopback(&f.addr) || np_addr_kind(netns, &f.addr);
-	f.opening = f.protocol == NP_IPPROTO_TCP && BPF_CORE_READ(sk, __sk_common.skc_state) == NP_TCP_SYN_SENT;
+	f.opening = f.protocol == NP_IPPROTO_TCP && query->seen.state == NP_TCP_SYN_SENT;
 	if (f.local) {
 		f.host_port = np_host_port_listed(f.port, query->rung);
 		f.inspector = f.protocol == NP_IPPROTO_TCP && np_is_inspector(netns, &f.addr, f.port);
 		f.dns_gate = f.protocol == NP_IPPROTO_UDP && np_is_dns_gate(netns, &f.addr, f.port);
 	} else {
 		np_facts_add_far(&f, netns, &query->rung);
-		f.withdrawn = f.mode == NP_FULL && f.protocol == NP_IPPROTO_TCP && np_inbound_withdrawn(flow.near_port);
+		f.withdrawn =
+			f.mode == NP_FULL && f.protocol == NP_IPPROTO_TCP && np_inbound_withdrawn(flow->near_port);
 	}
 	if (state->pass == NP_CUT_LOCAL)
-		return f.local && np_must_cut(&f, connected && np_flow_is_own(&flow, query->id));
+		return f.local && np_must_cut(&f, connected && np_flow_is_own(flow, query->id));
 	if (!np_must_cut(&f, false))
 		return false;
 	if (connected && f.local && !np_addr_is_metadata(&f.addr)) {
-		np_flow_remember(state, &flow, query->id);
+		np_flow_remember(state, flow, query->id);
 		state->local++;
 		return false;
 	}
-	/* skb->truesize of everything handed down and not yet freed by a device; 1 is the socket itself. */
-	in_flight = (__u32)BPF_CORE_READ(sk, sk_wmem_alloc.refs.counter) - 1;
-	state->in_flight += in_flight;
-	return !in_flight || state->final;
-}
-
-static __always_inline void np_order_write(struct np_cut_order *order, struct sock_common *skc, __u16 protocol)
-{
-	order->flow = np_flow_of(skc, protocol);
-	order->cookie = BPF_CORE_READ(skc, skc_cookie.counter);
-	order->family = BPF_CORE_READ(skc, skc_family);
-	order->device = BPF_CORE_READ(skc, skc_bound_dev_if);
+	state->in_flight += query->seen.in_flight;
+	return !query->seen.in_flight || state->final;
 }
 
 /* Destroys a socket, or, before bpf_sock_destroy (6.5), writes to the daemon which one it has to destroy. */
 static __always_inline void np_cut_one(struct bpf_iter_meta *meta, struct sock_common *skc, struct np_cut_state *state,
-				       __u16 protocol)
+				       struct np_cut_query *query)
 {
 	long r;
 
-	if (np_destroys) {
+	if (np_destroys)
 		r = bpf_sock_destroy(skc);
-	} else {
-		struct np_cut_order order;
-
-		np_order_write(&order, skc, protocol);
-		r = bpf_seq_write(meta->seq, &order, sizeof(order));
-	}
+	else
+		r = bpf_seq_write(meta->seq, &query->seen.order, sizeof(query->seen.order));
 	if (r == 0) {
 		state->destroyed++;
 	} else {
@@ -188,7 +155,7 @@ static __always_inline struct np_cut_state *np_cut_state(void)
 }
 
 /* No program has it, and what it had to send, or its FIN, is not acknowledged. */
-static __always_inline bool np_is_orphan(struct sock *sk, unsigned char tcp_state)
+static __always_inline bool np_is_orphan(struct sock *sk, __u32 tcp_state)
 {
 	if (tcp_state != NP_TCP_FIN_WAIT1 && tcp_state != NP_TCP_CLOSING && tcp_state != NP_TCP_LAST_ACK)
 		return false;
@@ -196,14 +163,13 @@ static __always_inline bool np_is_orphan(struct sock *sk, unsigned char tcp_stat
 }
 
 /* True when it is an orphan of a sandbox that the daemon asked for, and has to go. */
-static __always_inline bool np_orphan_wants(struct np_cut_query *query, unsigned char tcp_state,
-					    const struct np_cut_state *state)
+static __always_inline bool np_orphan_wants(struct np_cut_query *query, const struct np_cut_state *state)
 {
 	struct sock *sk = (struct sock *)query->sock;
 	__u8 *found;
 	__u64 id;
 
-	if (!np_is_orphan(sk, tcp_state) || !np_cut_owner_find(query))
+	if (!np_is_orphan(sk, query->seen.state) || !np_cut_owner_find(query))
 		return false;
 	id = query->id; /* 6.1 looks nothing up by what a function was given */
 	found = bpf_map_lookup_elem(&np_cut_targets, &id);
@@ -215,11 +181,10 @@ static __always_inline bool np_orphan_wants(struct np_cut_query *query, unsigned
 
 /* A socket of the host that calls into one of these sandboxes (netpawl forward): it goes when the mode is NONE. Until then
  * its other end is none of those that lead to somebody else. */
-static __always_inline bool np_cut_wants_caller(struct np_cut_state *state, struct sock_common *skc)
+static __always_inline bool np_cut_wants_caller(struct np_cut_state *state, struct np_cut_query *query)
 {
-	__u64 cookie = BPF_CORE_READ(skc, skc_cookie.counter), *id;
+	__u64 cookie = query->seen.order.cookie, *id;
 	struct np_sandbox *sandbox;
-	struct np_cut_flow flow;
 
 	id = cookie && state->pass == NP_CUT_LOOK ? bpf_map_lookup_elem(&np_forwards, &cookie) : NULL;
 	if (!id || !bpf_map_lookup_elem(&np_cut_targets, id))
@@ -227,16 +192,14 @@ static __always_inline bool np_cut_wants_caller(struct np_cut_state *state, stru
 	sandbox = bpf_map_lookup_elem(&np_sandboxes, id);
 	if (!sandbox || sandbox->rung.mode == NP_NONE)
 		return true;
-	flow = np_flow_of(skc, NP_IPPROTO_TCP);
-	np_flow_remember(state, &flow, *id);
+	np_flow_remember(state, &query->seen.order.flow, *id);
 	return false;
 }
 
 /* True when this TCP socket has to go in this pass. */
 static __always_inline bool np_cut_wants_tcp(struct np_cut_query *query, struct np_cut_state *state)
 {
-	const struct sock_common *skc = (const void *)query->sock;
-	unsigned char tcp_state = BPF_CORE_READ(skc, skc_state);
+	__u32 tcp_state = query->seen.state;
 
 	/* A listener stays: its own sandbox may still call. Two are no full sockets and carry nothing; and what is closed, or
 	 * not connected yet, leads nowhere. */
@@ -247,7 +210,7 @@ static __always_inline bool np_cut_wants_tcp(struct np_cut_query *query, struct 
 		return false;
 	}
 	if (state->pass == NP_CUT_ORPHANS || state->pass == NP_CUT_ENDED)
-		return np_orphan_wants(query, tcp_state, state);
+		return np_orphan_wants(query, state);
 	return np_cut_wants_open(query, true, state);
 }
 
@@ -257,7 +220,7 @@ static __always_inline void np_cut_remember_server(struct np_cut_query *query, s
 
 	if (!np_cut_owner_find(query))
 		return;
-	flow = np_flow_of((struct sock_common *)query->sock, NP_IPPROTO_UDP);
+	flow = query->seen.order.flow;
 	__builtin_memset(&flow.far_addr, 0, sizeof(flow.far_addr)); /* nobody, in either family's form */
 	np_flow_remember(state, &flow, query->id);
 }
@@ -266,11 +229,11 @@ static __always_inline void np_cut_remember_server(struct np_cut_query *query, s
 static __always_inline bool np_cut_wants_udp(struct np_cut_query *query, struct np_cut_state *state)
 {
 	struct sock *sk = (struct sock *)query->sock;
-	bool connected = BPF_CORE_READ(sk, __sk_common.skc_dport) != 0;
+	bool connected = query->seen.order.flow.far_port != 0;
 
 	if (state->pass == NP_CUT_ORPHANS || state->pass == NP_CUT_ENDED)
 		return false; /* a UDP socket ends when it is closed */
-	if (!BPF_CORE_READ(sk, __sk_common.skc_num)) {
+	if (!query->seen.order.flow.near_port) {
 		state->idle++; /* one without a port leads nowhere */
 		return false;
 	}
@@ -325,21 +288,22 @@ int np_cut_tcp(struct bpf_iter__tcp *ctx)
 {
 	struct np_cut_state *state = np_cut_state();
 	struct sock_common *skc = ctx->sk_common;
-	struct np_cut_query query = { .protocol = NP_IPPROTO_TCP };
+	struct np_cut_query query = {};
 	unsigned char tcp_state;
 
 	if (!skc || !state)
 		return 0;
 	tcp_state = skc->skc_state;
+	if (tcp_state == NP_TCP_TIME_WAIT || tcp_state == NP_TCP_NEW_SYN_RECV)
+		return 0; /* no full sockets: they carry nothing */
 	if (state->pass == NP_CUT_NOTE) {
-		if (tcp_state != NP_TCP_TIME_WAIT && tcp_state != NP_TCP_NEW_SYN_RECV)
-			np_cut_note(skc, state, NP_IPPROTO_TCP);
+		np_cut_note(skc, state, NP_IPPROTO_TCP);
 		return 0;
 	}
 	query.sock = np_sock_address(skc);
-	if (np_cut_tcp_wants(&query) || (tcp_state != NP_TCP_LISTEN && tcp_state != NP_TCP_TIME_WAIT &&
-					 tcp_state != NP_TCP_NEW_SYN_RECV && np_cut_wants_caller(state, skc)))
-		np_cut_one(ctx->meta, skc, state, NP_IPPROTO_TCP);
+	np_socket_see(query.sock, &query.seen, NP_IPPROTO_TCP);
+	if (np_cut_tcp_wants(&query) || (tcp_state != NP_TCP_LISTEN && np_cut_wants_caller(state, &query)))
+		np_cut_one(ctx->meta, skc, state, &query);
 	return 0;
 }
 
@@ -348,7 +312,7 @@ int np_cut_udp(struct bpf_iter__udp *ctx)
 {
 	struct np_cut_state *state = np_cut_state();
 	struct udp_sock *udp = ctx->udp_sk;
-	struct np_cut_query query = { .protocol = NP_IPPROTO_UDP };
+	struct np_cut_query query = {};
 
 	if (!udp || !state)
 		return 0;
@@ -357,8 +321,9 @@ int np_cut_udp(struct bpf_iter__udp *ctx)
 		return 0;
 	}
 	query.sock = np_sock_address(udp);
+	np_socket_see(query.sock, &query.seen, NP_IPPROTO_UDP);
 	if (np_cut_udp_wants(&query))
-		np_cut_one(ctx->meta, (struct sock_common *)udp, state, NP_IPPROTO_UDP);
+		np_cut_one(ctx->meta, (struct sock_common *)udp, state, &query);
 	return 0;
 }
 
@@ -380,26 +345,26 @@ static long np_cut_slot(__u32 index, void *data)
 	struct np_cut_query query = { .id = walk->id, .rung = walk->rung };
 	struct np_cut_state *state = np_cut_state();
 	struct np_cut_order *order;
-	__u32 at = walk->orders;
+	__u32 at = walk->orders, protocol;
 	__u64 cookie;
 
 	if (!socket || !state)
 		return 0;
 	cookie = *(volatile __u64 *)&socket->cookie;
 	query.sock = *(volatile __u64 *)&socket->sock;
-	query.protocol = socket->protocol;
+	protocol = socket->protocol;
 	if (cookie == NP_SOCKET_BUSY) { /* a socket is on its way into it: once more */
 		state->busy++;
 		return 0;
 	}
-	if (!np_socket_stands(query.sock, cookie) ||
-	    !(query.protocol == NP_IPPROTO_TCP ? np_cut_tcp_wants(&query) : np_cut_udp_wants(&query)))
+	np_socket_see(query.sock, &query.seen, protocol);
+	if (query.seen.order.cookie != cookie || !query.seen.refs || /* as np_socket_stands() */
+	    !(protocol == NP_IPPROTO_TCP ? np_cut_tcp_wants(&query) : np_cut_udp_wants(&query)))
 		return 0;
 	order = bpf_map_lookup_elem(&np_cut_orders, &at);
 	if (!order)
 		return 1;
-	np_order_write(order, (struct sock_common *)query.sock, query.protocol);
-	order->cookie = cookie;
+	*order = query.seen.order;
 	walk->orders++;
 	return walk->orders == NP_CUT_ORDERS;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+#include <asm/errno.h>
+
 #include "owner.bpf.h"
+#include "sockets.bpf.h"
 
 void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
 
@@ -47,5 +50,72 @@ __noinline __u64 np_sandbox_of(__u64 sk, struct np_place_of *place)
 	place->own_id = BPF_CORE_READ(cg, kn, id);
 	if (np_slice_depth && (__u32)level >= np_slice_depth && np_slice_depth < NP_DEPTH_MAX)
 		place->below_slice = np_ancestor_id(cg, np_slice_depth) == np_slice_id;
+	return 0;
+}
+
+static __always_inline struct np_addr np_addr_of_six(const struct in6_addr *six)
+{
+	return np_addr_read(six->in6_u.u6_addr32);
+}
+
+/* Plain loads: a cut looks at a thousand sockets while the disk writes. */
+static __always_inline void np_socket_load(__u64 address, struct np_seen *seen)
+{
+	struct sock *sk = bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct sock));
+	struct sock_common *skc = &sk->__sk_common;
+	struct np_cut_order *order = &seen->order;
+
+	order->cookie = skc->skc_cookie.counter;
+	order->family = skc->skc_family;
+	order->device = skc->skc_bound_dev_if;
+	order->flow.near_port = skc->skc_num;
+	order->flow.far_port = bpf_ntohs(skc->skc_dport);
+	order->flow.netns = (__u16)skc->skc_net.net->net_cookie;
+	if (order->family == AF_INET) {
+		order->flow.near_addr = np_addr_v4(skc->skc_rcv_saddr);
+		order->flow.far_addr = np_addr_v4(skc->skc_daddr);
+	} else {
+		order->flow.near_addr = np_addr_of_six(&skc->skc_v6_rcv_saddr);
+		order->flow.far_addr = np_addr_of_six(&skc->skc_v6_daddr);
+	}
+	seen->state = skc->skc_state;
+	seen->refs = skc->skc_refcnt.refs.counter;
+	seen->in_flight = (__u32)sk->sk_wmem_alloc.refs.counter - 1; /* 1 is the socket itself */
+}
+
+/* The same where the kernel has no casts (6.1). */
+static __always_inline void np_socket_probe(__u64 address, struct np_seen *seen)
+{
+	struct sock *sk = (struct sock *)address;
+	struct sock_common *skc = &sk->__sk_common;
+	struct np_cut_order *order = &seen->order;
+
+	order->cookie = BPF_CORE_READ(skc, skc_cookie.counter);
+	order->family = BPF_CORE_READ(skc, skc_family);
+	order->device = BPF_CORE_READ(skc, skc_bound_dev_if);
+	order->flow.near_port = BPF_CORE_READ(skc, skc_num);
+	order->flow.far_port = bpf_ntohs(BPF_CORE_READ(skc, skc_dport));
+	order->flow.netns = (__u16)np_netns_of(address);
+	if (order->family == AF_INET) {
+		order->flow.near_addr = np_addr_v4(BPF_CORE_READ(skc, skc_rcv_saddr));
+		order->flow.far_addr = np_addr_v4(BPF_CORE_READ(skc, skc_daddr));
+	} else {
+		BPF_CORE_READ_INTO(&order->flow.near_addr, skc, skc_v6_rcv_saddr);
+		BPF_CORE_READ_INTO(&order->flow.far_addr, skc, skc_v6_daddr);
+	}
+	seen->state = BPF_CORE_READ(skc, skc_state);
+	seen->refs = BPF_CORE_READ(skc, skc_refcnt.refs.counter);
+	seen->in_flight = (__u32)BPF_CORE_READ(sk, sk_wmem_alloc.refs.counter) - 1;
+}
+
+__noinline int np_socket_see(__u64 sk, struct np_seen *seen, __u32 protocol)
+{
+	if (!seen)
+		return 0;
+	seen->order.flow.protocol = protocol;
+	if (np_casts)
+		np_socket_load(sk, seen);
+	else
+		np_socket_probe(sk, seen);
 	return 0;
 }

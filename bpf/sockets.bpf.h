@@ -15,6 +15,17 @@ static __always_inline bool np_socket_stands(__u64 sock, __u64 cookie)
 	return (__u64)BPF_CORE_READ(skc, skc_cookie.counter) == cookie && BPF_CORE_READ(skc, skc_refcnt.refs.counter);
 }
 
+/* What a cut wants to know of a socket. */
+struct np_seen {
+	struct np_cut_order order;
+	__u32 state;
+	__u32 refs;	 /* 0: it is being freed, or is */
+	__u32 in_flight; /* skb->truesize of all that was handed down, and not freed by a device yet */
+	__u32 pad;
+};
+/* owner.bpf.c. Of the struct sock at this address. */
+int np_socket_see(__u64 sk, struct np_seen *seen, __u32 protocol);
+
 /* Puts it into one slot. 0; -EEXIST: the slot is taken; or another error of the map. */
 static __always_inline long np_slot_take(const struct np_socket_key *key, const struct np_socket *fresh)
 {

@@ -34,6 +34,7 @@ struct sock_cgroup_data {
 struct in6_addr {
 	union {
 		__u8 u6_addr8[16];
+		__u32 u6_addr32[4];
 	} in6_u;
 };
 
@@ -150,7 +151,8 @@ struct qstr {
 };
 
 enum dentry_flags {
-	DCACHE_MOUNTED = 0, /* something is mounted there, in whatever namespace. An enum since 6.15: asked for before it is used */
+	DCACHE_MOUNTED =
+		0, /* something is mounted there, in whatever namespace. An enum since 6.15: asked for before it is used */
 };
 
 struct dentry {

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A cut finds the sockets of a sandbox by a list of them, and not by a pass over all of the host's. Judged by the kernel's own
-tables: when the acknowledgement is there, no socket of the sandbox leads off the host any more, whoever holds it. The pass
-that comes later, off the path, finds nothing either (`cut_late`); and it does find what a list lacks, when we take it away."""
+tables: when the acknowledgement is there, no socket of the sandbox leads off the host any more, whoever holds it; of more than a
+few the last are ended right after it, and send nothing meanwhile. The pass that comes later, off the path, finds nothing
+either (`cut_late`); and it does find what a list lacks, when we take it away."""
 import contextlib
 import ctypes
 import os
@@ -18,6 +19,7 @@ from lib.fixtures import daemon_with
 from lib.world import FAR, GATE4, SINK
 
 CALLED, DEAF = 24190, 9190  # inbound: in the policy; a far end that takes no byte
+ROUNDS = int(os.environ.get("NETPAWL_CUT_ROUNDS", 2))  # of what has to be seen more than once to be believed
 KINDS = pytest.mark.parametrize("kind", [Box, Adopted], ids=["run", "adopted"])
 PLACES = dict(far4=FAR[4], far6=FAR[6], sink=SINK, hold=DEAF)
 
@@ -33,8 +35,8 @@ def listening(port):
 @pytest.fixture(scope="module", autouse=True)
 def deaf(world):
     """Its kernel accepts, and it does not."""
-    with base.setns_call(world.far, lambda: listening(DEAF)):
-        yield
+    with base.setns_call(world.far, lambda: listening(DEAF)) as s:
+        yield s
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +56,11 @@ def open_sockets(box):
         if owner and (owner == f"unreachable:{inode:x}" or str(box.cgroup).endswith(owner)) and owner != "/":
             rows.append((words[1], words[5].rsplit(":", 1)[0].strip("[]").removeprefix("::ffff:")))
     return [row for row in rows if row[0] not in ("LISTEN", "TIME-WAIT") and row[1] in (*FAR.values(), GATE4)]
+
+
+def all_ended(box):
+    """The last of many are ended behind the acknowledgement."""
+    return base.eventually(lambda: open_sockets(box) == [])
 
 
 def end(box):
@@ -100,7 +107,7 @@ def test_sockets_that_a_list_could_miss(daemon, boxes, kind, level):
     want = hold_all(box)
     assert len(open_sockets(box)) >= want, "the control: before the raise the kernel has all of them"
     answer = daemon.api.escalate(box.session, level)
-    assert open_sockets(box) == []
+    assert all_ended(box)
     assert answer["cut"] >= want
     nothing_late(daemon, before)
 
@@ -146,9 +153,94 @@ def test_under_churn(daemon, boxes, kind):
         assert box.payload("cuts", "churn", far4=FAR[4], sink=SINK)[1]["said"] == "churns"
         assert base.eventually(lambda: len(open_sockets(box)) > 20), "the control"
         assert daemon.api.escalate(box.session, "SECRET")["cut"] > 10
-        assert open_sockets(box) == []
+        assert all_ended(box)
         end(box)
     nothing_late(daemon, before)
+
+
+def drained(deaf):
+    """The far end reads what its kernel has, whereupon that tells every sender that there is room: bytes that came."""
+    deaf.setblocking(False)
+    total = 0
+    with contextlib.ExitStack() as stack, contextlib.suppress(BlockingIOError):
+        while True:
+            s = stack.enter_context(deaf.accept()[0])
+            s.setblocking(False)
+            with contextlib.suppress(BlockingIOError, ConnectionError):
+                while data := s.recv(65536):
+                    total += len(data)
+    return total
+
+
+def with_full_queues(world, box, count):
+    assert box.payload("cuts", "full_queues", far4=FAR[4], hold=DEAF, count=count)[1]["said"] == str(count)
+    assert len(open_sockets(box)) == count
+    world.world.call("frames", since=time.time_ns())  # forget what the capture counted before
+
+
+@pytest.mark.parametrize("level", ["CONFIDENTIAL", "SECRET"])
+def test_a_thousand_with_full_queues(world, daemon, boxes, deaf, level):
+    """All that they hold is ready to leave when the far end reads on, which it does as soon as the acknowledgement is there: so
+    it would, while most of the sockets are not ended yet."""
+    before = late(daemon)
+    for _ in range(ROUNDS):
+        box = boxes("FULL")
+        with_full_queues(world, box, 1000)
+        answer, acknowledged = daemon.api.escalate(box.session, level), time.time_ns()
+        assert drained(deaf), "there was something to read on from"
+        assert answer["cut"] == 1000
+        assert all_ended(box)
+        time.sleep(0.3)
+        got = world.frames(acknowledged)
+        assert (got["count"], got["drops"]) == (0, 0), got["frames"][:3]
+        end(box)
+    nothing_late(daemon, before)
+
+
+def test_control_a_thousand_with_full_queues(world, boxes, deaf):
+    box = boxes("FULL")
+    with_full_queues(world, box, 1000)
+    moment = time.time_ns()
+    drained(deaf)
+    assert base.eventually(lambda: world.frames(moment, limit=1)["count"] > 100), "they go on when they are read"
+
+
+@KINDS
+def test_killed_behind_the_acknowledgement(world, make_daemon, deaf, kind):
+    """Most of the sockets were not ended then. They send nothing, and the next daemon ends them."""
+    daemon = make_daemon().start(failpoint="before_tail")
+    box = kind(daemon)
+    try:
+        with_full_queues(world, box, 300)
+        daemon.arm("before_tail")
+        answer, acknowledged = daemon.api.escalate(box.session, "SECRET"), time.time_ns()
+        assert answer["cut"] == 300
+        assert daemon.wait_death() == -9, "the fail point did not strike"
+        assert len(open_sockets(box)) > 100, "the control: they are there"
+        drained(deaf)
+        time.sleep(0.5)
+        assert len(open_sockets(box)) > 100
+        daemon.start()
+        assert all_ended(box)
+        got = world.frames(acknowledged)
+        assert (got["count"], got["drops"]) == (0, 0), got["frames"][:3]
+    finally:
+        end(box)
+
+
+def test_stopped_behind_the_acknowledgement(world, make_daemon, deaf):
+    """A daemon that is told to stop ends them first."""
+    daemon = make_daemon().start()
+    box = Box(daemon)
+    try:
+        with_full_queues(world, box, 1000)
+        assert daemon.api.escalate(box.session, "SECRET")["cut"] == 1000
+        daemon.stop()
+        assert open_sockets(box) == []
+        drained(deaf)
+    finally:
+        daemon.start()
+        end(box)
 
 
 def sockets_of(daemon, box):
@@ -234,7 +326,7 @@ def test_after_a_restart(make_daemon, how):
         for box, want in wants.items():
             box.call("dial", family=4, addr=FAR[4], port=SINK, keep="later")
             assert daemon.api.escalate(box.session, "SECRET")["cut"] >= want + 2
-            assert open_sockets(box) == []
+            assert all_ended(box)
         nothing_late(daemon, 0)
     finally:
         end(made)
@@ -250,7 +342,7 @@ def test_sockets_with_the_same_addresses(daemon, boxes, same, local, level):
                          local=local)
     assert got["said"] == "300", got
     assert daemon.api.escalate(box.session, level)["cut"] >= 300
-    assert open_sockets(box) == []
+    assert all_ended(box)
     nothing_late(daemon, before)
 
 

@@ -79,6 +79,7 @@ int cut_pass(struct kernel *kernel, const struct cut_job *job, enum np_cut_pass 
 	*state = (struct np_cut_state){
 		.pass = pass, .final = final, .reload = job->why == GATE_CUT_RELOADED, .all = job->all
 	};
+	kernel->lists.left = 0;
 	if (bpf_map_update_elem(fd, &zero, state, BPF_ANY) < 0)
 		return -errno;
 	if (job->listed) {
@@ -116,16 +117,37 @@ static uint64_t now_us(void)
 	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
+/* One pass over what is open, and a second one where something stays on this host. *state: what both have counted. */
+static int cut_look(struct kernel *kernel, const struct cut_job *job, bool final, struct np_cut_state *state,
+		    unsigned *ret_left)
+{
+	int r = cut_pass(kernel, job, NP_CUT_LOOK, final, state);
+	const struct np_cut_state look = *state;
+
+	*ret_left = kernel->lists.left;
+	if (r < 0 || !look.local)
+		return r;
+	r = cut_pass(kernel, job, NP_CUT_LOCAL, final, state);
+	*ret_left += kernel->lists.left;
+	state->destroyed += look.destroyed;
+	state->busy += look.busy;
+	state->remembered = look.remembered;
+	state->in_flight = look.in_flight;
+	state->idle = look.idle;
+	return r;
+}
+
 /*
  * A socket whose bytes still lie in a device's queue is left until they are gone, for since the raise nothing
  * new gets there: then the acknowledgement is true of them as well. All of it within NP_DRAIN_US; a sandbox
  * that keeps bytes there on purpose is cut with them.
  */
-static int cut_rounds(struct kernel *kernel, const struct cut_job *job, unsigned *ret_cut)
+int cut_rounds(struct kernel *kernel, const struct cut_job *job, unsigned *ret_cut, unsigned *ret_left)
 {
 	uint64_t deadline = now_us() + NP_DRAIN_US;
 	struct np_cut_state state;
 	bool remembered = false;
+	unsigned left = 0;
 	int r = 0;
 
 	if (job->why == GATE_CUT_ENDED) {
@@ -135,32 +157,23 @@ static int cut_rounds(struct kernel *kernel, const struct cut_job *job, unsigned
 	}
 	for (int round = 0; round < ROUNDS_MAX;) {
 		bool final = now_us() >= deadline || round == ROUNDS_MAX - 1;
-		uint32_t destroyed, idle;
 
-		r = cut_pass(kernel, job, NP_CUT_LOOK, final, &state);
+		r = cut_look(kernel, job, final, &state, &left);
 		remembered |= state.remembered > 0;
-		destroyed = state.destroyed;
-		idle = state.idle;
-		if (r == 0 && state.local) {
-			const struct np_cut_state look = state;
-
-			r = cut_pass(kernel, job, NP_CUT_LOCAL, final, &state);
-			destroyed += state.destroyed;
-			state.in_flight = look.in_flight;
-			state.busy += look.busy;
-		}
-		*ret_cut += destroyed;
+		*ret_cut += state.destroyed;
 		if (r < 0)
 			break;
 		if (state.in_flight && !final)
 			nanosleep(&(struct timespec){ .tv_nsec = DRAIN_STEP_US * 1000 }, NULL);
-		else if (final || (!state.busy && (!destroyed || (job->listed && !idle))))
+		else if (final || (!state.busy && (left || !state.destroyed || (job->listed && !state.idle))))
 			break;
 		else
 			round++;
 	}
 	if (remembered)
 		cut_forget_flows(kernel);
+	*ret_cut += r == 0 ? left : 0;
+	*ret_left = r == 0 ? left : 0;
 	return r;
 }
 
@@ -209,27 +222,32 @@ void cut_unname(struct kernel *kernel, const struct cut_job *job)
 	int fd = bpf_map__fd(kernel->skel->maps.np_cut_targets);
 
 	for (size_t i = 0; !job->all && i < job->n; i++)
-		bpf_map_delete_elem(fd, &job->ids[i]);
+		if (!tail_has(kernel, job->ids[i]))
+			bpf_map_delete_elem(fd, &job->ids[i]);
 }
 
 int gate_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
 {
 	struct kernel *kernel = ctx;
 	struct cut_job job = { .ids = ids, .n = n, .why = why };
-	unsigned cut = 0;
+	unsigned cut = 0, left = 0;
 	int r;
 
 	job.listed = lists_serve(kernel, &job);
+	job.most = why == GATE_CUT_RAISED && tail_has_room(kernel, &job) ? NP_CUT_AT_ONCE : 0;
 	r = cut_name(kernel, &job);
 	if (r == 0)
-		r = cut_rounds(kernel, &job, &cut);
+		r = cut_rounds(kernel, &job, &cut, &left);
 	if (r == 0 && job.listed && why != GATE_CUT_ENDED)
 		lists_recheck_later(kernel, &job);
 	if (r < 0 && job.listed) { /* the host's tables have them all */
 		job.listed = false;
-		r = cut_rounds(kernel, &job, &cut);
+		r = cut_rounds(kernel, &job, &cut, &left);
 	}
-	cut_unname(kernel, &job);
+	if (left)
+		tail_add(kernel, &job); /* which are named until that is done */
+	else
+		cut_unname(kernel, &job);
 	*ret_cut = cut;
 	return r;
 }
@@ -262,6 +280,8 @@ int gate_orphans(void *ctx, const uint64_t *ids, size_t n, bool *ret_has)
 
 int cut_open(struct kernel *kernel)
 {
+	int r;
+
 	kernel->cut_tcp = bpf_link_create(program_fd(kernel, kernel->skel->progs.np_cut_tcp), 0, BPF_TRACE_ITER, NULL);
 	kernel->cut_udp = bpf_link_create(program_fd(kernel, kernel->skel->progs.np_cut_udp), 0, BPF_TRACE_ITER, NULL);
 	if (kernel->cut_tcp < 0 || kernel->cut_udp < 0)
@@ -269,5 +289,6 @@ int cut_open(struct kernel *kernel)
 	/* Of a predecessor that was killed in the middle of a cut. What it named is cut by the service. */
 	cut_forget_flows(kernel);
 	cut_forget_gone(kernel);
-	return lists_open(kernel);
+	r = tail_open(kernel);
+	return r < 0 ? r : lists_open(kernel);
 }

@@ -249,8 +249,22 @@ bool lists_serve(struct kernel *kernel, const struct cut_job *job)
 	return !kernel->lists.off && lists_note(kernel) == 0 && !has_forwards(kernel, job);
 }
 
+/* Ends sockets that a walk has named, or counts them as left when there have been enough. */
+static void orders_do(struct kernel *kernel, const struct cut_job *job, uint64_t cgroup_id, unsigned n,
+		      struct diag_result *done)
+{
+	unsigned had = done->destroyed + done->gone + done->failed, now = n;
+
+	if (job->most)
+		now = had >= job->most ? 0 : job->most - had < n ? job->most - had : n;
+	if (now)
+		diag_destroy(namespace_diag(kernel, kernel_netns_find(kernel, cgroup_id)), kernel->lists.orders, now,
+			     done);
+	kernel->lists.left += n - now;
+}
+
 /* The pass over the sockets of one sandbox. -EAGAIN: they are not all in its list, or would not go. */
-static int lists_walk(struct kernel *kernel, uint64_t cgroup_id, struct diag_result *done)
+static int lists_walk(struct kernel *kernel, const struct cut_job *job, uint64_t cgroup_id, struct diag_result *done)
 {
 	struct np_cut_walk call = { .version = NP_ABI_VERSION, .cgroup_id = cgroup_id };
 	struct np_cut_walk next;
@@ -268,8 +282,7 @@ static int lists_walk(struct kernel *kernel, uint64_t cgroup_id, struct diag_res
 		if (n < 0)
 			return n;
 		if (n > 0 && n <= NP_CUT_ORDERS)
-			diag_destroy(namespace_diag(kernel, kernel_netns_find(kernel, cgroup_id)), kernel->lists.orders,
-				     (size_t)n, done);
+			orders_do(kernel, job, cgroup_id, (unsigned)n, done);
 		call.from = next.from;
 	} while (call.from);
 	return 0;
@@ -281,7 +294,7 @@ int lists_pass(struct kernel *kernel, const struct cut_job *job, uint32_t *destr
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < job->n; i++)
-		r = lists_walk(kernel, job->ids[i], &done);
+		r = lists_walk(kernel, job, job->ids[i], &done);
 	*destroyed += done.destroyed;
 	*failed += done.failed;
 	*gone += done.gone;

@@ -80,7 +80,15 @@ struct cut_lists {
 	uint64_t unnoted[NP_SANDBOXES_PER_SESSION], recheck[NP_SANDBOXES_PER_SESSION]; /* sandboxes */
 	size_t n_unnoted, n_recheck;
 	uint64_t missed; /* sockets that were found by a pass over the host's, and should have been by the lists */
+	unsigned left;	 /* sockets that the last pass has found and not ended: see cut_job.most */
 	struct loop_task note;
+};
+
+/* cut_tail.c: sandboxes whose last sockets are ended when their cut is acknowledged */
+struct cut_tail {
+	int timer_fd;
+	uint64_t ids[NP_SANDBOXES_PER_SESSION];
+	size_t n;
 };
 
 /* What is to be cut, or looked at. */
@@ -90,6 +98,8 @@ struct cut_job {
 	enum gate_cut why;
 	bool listed;  /* by the sandboxes' lists, rather than the host's tables */
 	unsigned all; /* of every sandbox, NP_CUT_NOTE only: 1, or NP_CUT_ALL_ANEW */
+	unsigned
+		most; /* sockets that are ended in one pass, listed ones: the others are counted, and left; 0: no bound */
 };
 
 struct kernel {
@@ -122,6 +132,7 @@ struct kernel {
 	char mended_what[4096];	  /* ... the first of them */
 	unsigned adopted_turn;	  /* adopted cgroups that were looked at */
 	struct cut_lists lists;
+	struct cut_tail tail;
 	bool took_over;
 	bool same_build;	/* its programs are those of our build, and were not loaded anew */
 	bool had_links;		/* a predecessor of our own version has attached programs */
@@ -224,6 +235,15 @@ int cut_pass(struct kernel *kernel, const struct cut_job *job, enum np_cut_pass 
 int cut_name(struct kernel *kernel, const struct cut_job *job); /* its sandboxes, in np_cut_targets */
 void cut_unname(struct kernel *kernel, const struct cut_job *job);
 void cut_forget_flows(struct kernel *kernel);
+/* *ret_left: sockets that lead nowhere any more, and are yet to be ended. They are in *ret_cut. */
+int cut_rounds(struct kernel *kernel, const struct cut_job *job, unsigned *ret_cut, unsigned *ret_left);
+
+/* cut_tail.c */
+int tail_open(struct kernel *kernel);
+void tail_close(struct kernel *kernel);				/* ends what is left */
+bool tail_has(const struct kernel *kernel, uint64_t cgroup_id); /* then it stays named */
+bool tail_has_room(const struct kernel *kernel, const struct cut_job *job);
+void tail_add(struct kernel *kernel, const struct cut_job *job);
 
 /* cut_table.c */
 int lists_open(struct kernel *kernel);

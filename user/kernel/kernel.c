@@ -138,7 +138,7 @@ int kernel_open(const struct kernel_config *config, struct kernel **ret, char pr
 		return -ENOMEM;
 	kernel_quiet();
 	kernel->config = *config;
-	kernel->lists.diag_fd = kernel->lists.timer_fd = -1;
+	kernel->lists.diag_fd = kernel->lists.timer_fd = kernel->tail.timer_fd = -1;
 	kernel->lock_fd = kernel->netlink_fd = kernel->inotify_fd = kernel->cut_tcp = kernel->cut_udp = -1;
 	r = netns_cookie(&kernel->netns);
 	if (r == 0)
@@ -162,6 +162,7 @@ void kernel_close(struct kernel *kernel)
 		return;
 	ring_buffer__free(kernel->ring);
 	tables_close(kernel);
+	tail_close(kernel);
 	lists_close(kernel);
 	namespaces_close(kernel);
 	addresses_close(kernel);

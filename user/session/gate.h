@@ -75,7 +75,8 @@ struct gate {
 	 * next. 0 or -errno. May be NULL. */
 	int (*cut_due)(void *ctx, uint64_t cgroup_id);
 	/* Cuts every open connection that the mode of these sandboxes, or the policy in it, forbids, and waits until
-	 * what was queued below TCP has left. ret_cut counts sockets. */
+	 * what was queued below TCP has left. ret_cut counts sockets. Of many, the last ones are ended a moment later, and send
+	 * nothing until then: see kernel/cut_tail.c. */
 	int (*cut)(void *ctx, const uint64_t *cgroup_ids, size_t n, enum gate_cut why, unsigned *ret_cut);
 
 	/* Which of these sandboxes have orphans: TCP connections that their programs closed before everything was

@@ -204,7 +204,12 @@ static int session_whole(struct service *service, struct session *session, struc
 	const struct gate *gate = &service->config.gate;
 	const struct sandbox *sandbox;
 	char problem[512] = "";
-	int r = gate->whole && !service->whole ? gate->whole(gate->ctx, problem) : 0;
+	int r = 0;
+
+	if (TAILQ_EMPTY(&session->sandboxes))
+		return 0; /* nobody whom they would have to hold */
+	if (gate->whole && !service->whole)
+		r = gate->whole(gate->ctx, problem);
 
 	for (sandbox = TAILQ_FIRST(&session->sandboxes); r == 0 && gate->whole && sandbox;
 	     sandbox = TAILQ_NEXT(sandbox, of_session)) {

@@ -30,7 +30,9 @@
 #define NP_INBOUND_MAX	  64	 /* inbound: entries of a policy */
 #define NP_RECHECK_MS \
 	1000 /* after a cut by the lists of sockets, the host's own tables are looked at once, off the path */
-#define NP_DRAIN_US 10000 /* longest wait for bytes already queued below TCP when a session is cut */
+#define NP_CUT_AT_ONCE 64   /* sockets that are ended before a raise is acknowledged: while the disk writes ... */
+#define NP_CUT_TURN    1024 /* ... and of those that are left, behind it, in one turn of the loop: some milliseconds */
+#define NP_DRAIN_US    10000 /* longest wait for bytes already queued below TCP when a session is cut */
 
 /* -- events --------------------------------------------------------------- */
 #define NP_JOURNAL_FILES 4 /* files of a journal, the current one included */

@@ -4,6 +4,7 @@ that open and close them as fast as they can. All of them end after some minutes
 import array
 import os
 import random
+import resource
 import signal
 import socket
 import struct
@@ -192,6 +193,31 @@ def churn(far4, sink, processes=4):
         time.sleep(0.5)
         say("churns")
         signal.pause()
+    return apart(work)
+
+
+def full_queues(far4, hold, count):
+    """Connections whose far end takes nothing more, each with bytes that wait for it."""
+    def work(say):
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+        held = [tcp(far4, hold) for _ in range(count)]
+        for s in held:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16384)
+            s.setblocking(False)
+            try:
+                while s.send(b"q" * 16384):
+                    pass
+            except BlockingIOError:
+                pass
+        say(str(len(held)))
+        while True:  # whatever there is room for goes in at once
+            for s in held:
+                try:
+                    s.send(b"q" * 16384)
+                except OSError:
+                    pass
+            time.sleep(0.01)
     return apart(work)
 
 

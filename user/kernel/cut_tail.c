@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tail of a cut: a sandbox with many open connections. An acknowledgement says that no byte of the sandbox leaves any more
+ * by a way that its mode forbids. That takes the raise, and a look at every socket of the sandbox that found nothing of it in
+ * the queues of devices; both have been when this begins. From then on nothing that a socket does gets past the packet layer,
+ * whatever lies in its send queue, is sent again, or was handed to another process: the packet layer judges by the sandbox that the
+ * socket was made in, and each packet anew.
+ *
+ * What is left is to end the sockets, so that programs get an error instead of silence. The kernel takes 2 us for each, and a
+ * thousand of them need not keep the acknowledgement waiting: the first NP_CUT_AT_ONCE are ended while the disk writes, the
+ * others here, right after the answer. Until that is done np_cut_targets has the sandbox, so that the next daemon
+ * does it if this one dies.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/timerfd.h>
+
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "kernel/internal.h"
+#include "vocab/limits.h"
+
+/* From either thread (base/beside.h): the loop's own tasks are for its thread only. */
+static void tail_wake(struct cut_tail *tail)
+{
+	timerfd_settime(tail->timer_fd, 0, &(struct itimerspec){ .it_value.tv_nsec = 1 }, NULL);
+}
+
+/* most: as in cut_job. True: there is more. */
+static bool tail_cut(struct kernel *kernel, unsigned most)
+{
+	struct cut_tail *tail = &kernel->tail;
+	struct cut_job job = { .ids = tail->ids, .n = tail->n, .why = GATE_CUT_RAISED, .most = most };
+	unsigned cut = 0, left = 0;
+	int r;
+
+	job.listed = lists_serve(kernel, &job);
+	r = cut_rounds(kernel, &job, &cut, &left);
+	if (r < 0 && job.listed) {
+		job.listed = false;
+		r = cut_rounds(kernel, &job, &cut, &left);
+	}
+	if (r < 0) /* the packet layer holds them; and there is one more look, a second later */
+		log_error("open connections could not be ended: %s", strerror(-r));
+	if (left)
+		return true;
+	tail->n = 0;
+	cut_unname(kernel, &job);
+	return false;
+}
+
+static void on_tail(void *data, uint32_t events)
+{
+	struct kernel *kernel = data;
+	uint64_t count;
+
+	(void)events;
+	if (read(kernel->tail.timer_fd, &count, sizeof(count)) < 0 || !kernel->tail.n)
+		return;
+	failpoint("before_tail");
+	if (tail_cut(kernel, NP_CUT_TURN))
+		tail_wake(&kernel->tail);
+}
+
+int tail_open(struct kernel *kernel)
+{
+	struct cut_tail *tail = &kernel->tail;
+
+	tail->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (tail->timer_fd < 0)
+		return -errno;
+	return loop_watch(kernel->config.loop, tail->timer_fd, EPOLLIN, on_tail, kernel);
+}
+
+void tail_close(struct kernel *kernel)
+{
+	struct cut_tail *tail = &kernel->tail;
+
+	if (tail->n)
+		tail_cut(kernel, 0);
+	if (tail->timer_fd >= 0)
+		loop_unwatch(kernel->config.loop, tail->timer_fd);
+	cleanup_close(&tail->timer_fd);
+}
+
+bool tail_has(const struct kernel *kernel, uint64_t cgroup_id)
+{
+	size_t i = 0;
+
+	while (i < kernel->tail.n && kernel->tail.ids[i] != cgroup_id)
+		i++;
+	return i < kernel->tail.n;
+}
+
+bool tail_has_room(const struct kernel *kernel, const struct cut_job *job)
+{
+	return kernel->tail.timer_fd >= 0 && kernel->tail.n + job->n <= ARRAY_SIZE(kernel->tail.ids);
+}
+
+void tail_add(struct kernel *kernel, const struct cut_job *job)
+{
+	struct cut_tail *tail = &kernel->tail;
+
+	memcpy(tail->ids + tail->n, job->ids, job->n * sizeof(*job->ids));
+	tail->n += job->n;
+	tail_wake(tail);
+}
