@@ -81,6 +81,9 @@ def test_a_request_waits_and_goes_on_when_it_is_allowed(net, version):
     assert q["url"] == "https://host.origin.test/a?b=c" and q["body"] == 5 and q["level"] == "INTERNAL"
     assert q["rule"].endswith("/policy.yaml:15") and q["state"] == "pending" and not q["answer"]
     assert p.poll() is None
+    debug = net.api.ok("GET", f"/v1/debug?session={session}")
+    assert debug["questions"] == [{"question": q["question"], "session": session, "state": "pending", "answer": None, "waiting": 1}]
+    assert [e["state"] for i in debug["inspectors"] for e in i["exchanges"]] == ["held"]
     net.answer(q, "once", reason="for the test")
     body, code, err = done(p)
     assert code == 200 and json.loads(body)["text"] == "hello", (body, err)

@@ -12,8 +12,8 @@ static const char debug_help[] =
 	"Shows what the daemon and its inspectors hold, of one session or of all: sandboxes with the mode, level and\n"
 	"generation that the session service, the kernel and each inspector take them to have (a disagreement is\n"
 	"marked); connections with their states, requests, connections to origins, DNS queries that wait; memory,\n"
-	"forwards and open runs. It shows no path, no header, no body and no key. An inspector that does not answer\n"
-	"within a second is shown as such, and shows one page of entries.\n\n"
+	"forwards, open runs, questions that wait and answers that hold. It shows no path, no header, no body and\n"
+	"no key. An inspector that does not answer within a second is shown as such, and shows one page of entries.\n\n"
 	"Options:\n"
 	"  --after N        leave out the first N entries of each inspector: the next page\n" OPTIONS_COMMON
 	"\nExample:\n"
@@ -129,9 +129,10 @@ static void debug_print(const json_t *answer)
 	const json_t *policy = json_object_get(answer, "policy"), *inspector;
 	size_t i;
 
-	printf("policy %.16s, epoch %lld; %zu forwards, %zu open runs\n\n", member_text(policy, "hash") ?: "-",
-	       member_number(policy, "epoch"), json_array_size(json_object_get(answer, "forwards")),
-	       json_array_size(json_object_get(answer, "runs")));
+	printf("policy %.16s, epoch %lld; %zu forwards, %zu open runs, %zu questions and answers\n\n",
+	       member_text(policy, "hash") ?: "-", member_number(policy, "epoch"),
+	       json_array_size(json_object_get(answer, "forwards")), json_array_size(json_object_get(answer, "runs")),
+	       json_array_size(json_object_get(answer, "questions")));
 	session_print(json_object_get(answer, "session"));
 	sandboxes_print(answer);
 	json_array_foreach(json_object_get(answer, "inspectors"), i, inspector)

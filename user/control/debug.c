@@ -17,7 +17,7 @@ struct dump {
 	struct buf *out;
 	uint32_t number;     /* of the question to the inspectors */
 	const char *session; /* NULL: all */
-	unsigned sandboxes, disagree, runs;
+	unsigned sandboxes, disagree, runs, questions;
 };
 
 static void policy_put(const struct dump *dump)
@@ -104,6 +104,22 @@ static int run_put(void *data, const struct run_row *row)
 	return 0;
 }
 
+/* Neither what is asked about nor what a person wrote. */
+static void question_put(void *data, const struct question_row *row, unsigned waiting)
+{
+	struct dump *dump = data;
+
+	if (dump->questions++ >= NP_LIST_MAX)
+		return;
+	json_open_object(dump->out, NULL);
+	json_put_number(dump->out, "question", row->id);
+	json_put_text(dump->out, "session", row->session.text, sizeof(row->session.text));
+	json_put_text(dump->out, "state", question_state_name(row->state), SIZE_MAX);
+	json_put_text(dump->out, "answer", row->answer ? question_answer_name(row->answer) : NULL, SIZE_MAX);
+	json_put_number(dump->out, "waiting", waiting);
+	json_close_object(dump->out);
+}
+
 static void session_put(const struct dump *dump, const struct session_row *row)
 {
 	json_open_object(dump->out, "session");
@@ -134,6 +150,9 @@ static int dump_write(struct dump *dump, const struct session_row *row, struct f
 	r = store_runs_open_each(service_store(config->service), run_put, dump);
 	if (r < 0)
 		return failure_put(ret_failure, r, NP_R_FAILED, "the runs could not be read: %s", sql_strerror(r));
+	json_close_array(dump->out);
+	json_open_array(dump->out, "questions");
+	service_questions_each(config->service, dump->session, question_put, dump);
 	json_close_array(dump->out);
 	config->debug.inspectors(config->debug.ctx, dump->number, dump->out);
 	json_close_object(dump->out);

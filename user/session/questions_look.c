@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a request would meet if it came now: for who explains, and so without a change of anything. */
+/* Questions and answers as they are, for who explains or looks for a fault: without a change of anything. */
 #include <string.h>
 
 #include "session/questions_internal.h"
@@ -48,5 +48,16 @@ void service_question_look(struct service *service, const struct question_row *r
 		ret->decided = true;
 		ret->decision = known->decision;
 		ret->left_s = known->until_ns > now ? (known->until_ns - now) / 1000000000u : 0;
+	}
+}
+
+void service_questions_each(const struct service *service, const char *session,
+			    void (*fn)(void *data, const struct question_row *row, unsigned waiting), void *data)
+{
+	const struct question *question;
+
+	TAILQ_FOREACH(question, &service->questions, of_all) {
+		if (!session || !strcmp(question->row.session.text, session))
+			fn(data, &question->row, question->n_held);
 	}
 }

@@ -345,6 +345,9 @@ struct question_counts {
 	uint64_t asked, ended[QUESTION_STATES]; /* since the daemon started; by the state that they came to */
 };
 void service_questions_count(const struct service *service, struct question_counts *ret);
+/* Those in memory, of a session or (NULL) of all: what waits for an answer, and answers that hold. waiting: for it. */
+void service_questions_each(const struct service *service, const char *session,
+			    void (*fn)(void *data, const struct question_row *row, unsigned waiting), void *data);
 /* At the start, when the sessions are known: those that wait, and answers that hold, come back. */
 int service_questions_recover(struct service *service, struct failure *ret_failure);
 
