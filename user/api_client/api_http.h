@@ -19,7 +19,8 @@ void client_answer_free(struct client_answer *answer);
 int client_call(const char *socket_path, const char *method, const char *path, const char *body,
 		struct client_answer *ret);
 
-/* GET by a connection that is there, and good for this call alone. accept: what kind of answer is wanted; may be NULL. As above. */
+/* GET over a connection that the caller has opened, and that serves this one call. accept: the media type that is asked for, or NULL.
+ * Returns as above. */
 int client_get_by(int fd, const char *path, const char *accept, struct client_answer *ret);
 
 /* One line of the answer, NUL-terminated, without its newline; empty lines are left out. Nonzero stops. */
@@ -30,7 +31,7 @@ typedef int client_line_fn(void *data, char *line);
 #define CLIENT_LINE_MAX (256u << 10) /* an event has up to NP_EVENT_LINE_MAX bytes, 192 KiB */
 int client_stream(const char *socket_path, const char *path, client_line_fn *fn, void *data, struct client_answer *ret);
 
-/* The same for whoever reads the bytes himself, by *ret_fd until it ends; the first of them are in rest, which the caller has made
- * and frees. *ret_fd is left alone when the status is not 200. */
+/* The same for callers that read the stream themselves: *ret_fd is theirs, and rest (made and freed by the caller) has the bytes that
+ * came with the head. When the status is not 200, *ret_fd is left alone. */
 int client_stream_open(const char *socket_path, const char *path, struct buf *rest, int *ret_fd,
 		       struct client_answer *ret);

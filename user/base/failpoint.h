@@ -19,7 +19,7 @@ static inline void failpoint(const char *name)
 		raise(SIGKILL);
 }
 
-/* Waits, when another thread dies at the place of this name: what comes here has not happened then. */
+/* If a test has the daemon die at this name in another thread, waits for that: what follows here has not happened when it dies. */
 static inline void failpoint_hold(const char *name)
 {
 	const char *wanted = getenv("NETPAWL_FAILPOINT");

@@ -6,7 +6,7 @@
 
 #include "api_client/api.h"
 
-/* Its object, or NULL and *ret_error is the daemon's, or NULL. */
+/* The answer's object. NULL when the call failed: then *ret_error has the daemon's word for it, or NULL if there is none. */
 static json_t *question_call(const struct ask_model *ask, const char *socket, const char *suffix, const json_t *body,
 			     json_t **ret_error)
 {

@@ -24,7 +24,7 @@ static const struct {
 	  "CAP_NET_RAW: it can send frames past the gate (PACKET_QDISC_BYPASS); start it with --cap-drop NET_RAW" },
 };
 
-/* What its first process could have. */
+/* The capabilities that its first process can have. */
 static bool caps_read(const char *path, unsigned long long *ret)
 {
 	_free_ char *procs = NULL, *status = NULL;

@@ -43,7 +43,7 @@ static int variable_add(void *data, const char *name, const char *value)
 	return 0;
 }
 
-/* Without files: where these would be is not ours to say. */
+/* Without the variables that name files: in which place the caller would have them is not known here. */
 static int placeholders_print(const struct cli *cli, const char *session, json_t *json)
 {
 	cleanup(placeholders_free) struct placeholders placeholders;

@@ -101,7 +101,7 @@ static void event_format(struct buf *out, const json_t *event)
 	buf_printf(out, " %s", member_text(event, "message") ?: "");
 	if (text)
 		buf_printf(out, ": %s", text);
-	/* Where the number is what the event is about, its text or its sentence says so. */
+	/* Of events that are about a number, text and sentence have it already. */
 	if (json_integer_value(suppressed) > 0 && strcmp(reason, "requests_lost") != 0)
 		buf_printf(out, strcmp(reason, "suppressed") == 0 ? " (%lld of them)" : " (and %lld more)",
 			   (long long)json_integer_value(suppressed));

@@ -11,7 +11,7 @@ struct listener {
 	int fd;
 	uint16_t port;		 /* 0: a unix socket */
 	const char *path;	 /* of that; NULL */
-	struct listen_file file; /* likewise */
+	struct listen_file file; /* of a unix socket: which file it is, so that no other is removed */
 };
 
 /* where: "127.0.0.1:PORT", "[::1]:PORT", "localhost:PORT" or "unix:PATH"; port 0 is one that is free. Adds what browsers call it to guard.

@@ -33,7 +33,7 @@ struct dns_sandbox {
 struct dns_server_config {
 	struct loop *loop;
 	int sockets[2];	 /* as of struct dns_socket_config */
-	int dns_origins; /* likewise */
+	int dns_origins; /* the map np_dns_origins, as there */
 	uint64_t now_ns;
 	void *ctx; /* for: */
 	/* Who sent a datagram, if it is in PROXIED; else NULL, and it is dropped. */

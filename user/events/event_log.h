@@ -36,7 +36,7 @@ struct event_log_stats {
 	uint64_t journal_errors; /* events that the journal could not take */
 	uint64_t history_errors; /* events that SQLite could not take */
 	int journal_error;	 /* -errno of the last attempt; 0 when it went well */
-	int history_error;	 /* likewise */
+	int history_error;	 /* the same of SQLite */
 };
 void event_log_stats(const struct event_log *log, struct event_log_stats *ret);
 

@@ -74,7 +74,8 @@ static bool list_next(struct list *list, const char **ret, size_t *ret_len)
 	return false;
 }
 
-/* What a sender takes back by naming it must be nothing that a reader already went by. */
+/* Connection names fields that are for this hop alone, which are dropped. A field that framing or a judgement depends on is not one of
+ * them: a reader that drops it would read another message than one that does not. */
 static bool may_be_nominated(const char *name, size_t len)
 {
 	static const char *const never[] = {
@@ -250,7 +251,7 @@ int h1_trailer(struct h1 *h1, const char *name, size_t name_len, const char *val
 		return 0;
 	if (h1->role == H1_SERVER)
 		return h1_refuse(h1, "a trailer is a field that belongs in front of the body");
-	trailers->n--; /* as RFC 9110, 6.5.1 has it: whoever merges it is at fault, and the response is none the worse */
+	trailers->n--; /* dropped: RFC 9110, 6.5.1 forbids to merge it into the head, and the rest of the response is sound */
 	return 0;
 }
 
@@ -275,7 +276,7 @@ static void nominated_remove(struct h1 *h1)
 	fields->n = kept;
 }
 
-/* A list of several, or one that connection does not name, may be ignored, and is. */
+/* Upgrade is ignored, as RFC 9110, 7.8 allows, when it names several protocols or when Connection does not name it. */
 static int upgrade_finish(struct h1 *h1)
 {
 	const struct h1_notes *notes = &h1->notes;
@@ -336,10 +337,10 @@ static int response_finish(struct h1 *h1)
 	bool chunked = h1->notes.n_codings > 0;
 
 	if (head->status != 101)
-		head->upgrade = NULL; /* what the server could speak, too: nobody asked */
+		head->upgrade = NULL; /* an offer of the server, to which nobody answers */
 	if (head->status < 200 || head->status == 204) {
-		/* Some say content-length: 0 with 204, some that it is chunked: perhaps an empty chunk follows, and so no
-		 * other response. */
+		/* Some servers send "content-length: 0" with 204, some "chunked". Then an empty chunk may follow, so the
+		 * connection is not used again. */
 		if ((chunked && head->status != 204) || (head->has_length && (head->length || head->status != 204)))
 			return h1_refuse(h1, "a body in a response that cannot have one");
 		h1->read_closes |= chunked;

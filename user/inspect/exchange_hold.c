@@ -10,14 +10,14 @@ static void on_resume(struct hold *hold)
 	struct exchange *ex = container_of(hold, struct exchange, hold);
 	struct verdict verdict = judge_request(ex->client, &ex->host, ex->port, NULL, &ex->head, &ex->ask);
 
-	/* What holds now is what it goes by, and what is reported. */
+	/* The rules may have changed meanwhile: the verdict of now decides, and is the one that is reported. */
 	report_verdict(&ex->report, ex->client->worker, ex->client->sandbox, &verdict);
 	if (verdict.action != ACTION_ALLOW) {
 		exchange_refuse(ex, verdict.reason, &verdict, NULL);
 		return;
 	}
 	ex->active_ns = ex->client->worker->now_ns;
-	leg_consume(&ex->at_client.turn, 0); /* it is read on */
+	leg_consume(&ex->at_client.turn, 0); /* its body may be read again */
 	stages_go_on(ex);
 }
 
@@ -30,7 +30,7 @@ static void on_refuse(struct hold *hold, enum np_reason reason, const char *word
 	exchange_refuse(ex, reason, &verdict, words);
 }
 
-/* A client that waits to be told so sends no body, and there is no origin yet to tell it. */
+/* A client with "Expect: 100-continue" sends no body before it gets a 100, and there is no origin yet that would send one. */
 static int continue_send(struct exchange *ex)
 {
 	struct head head;
@@ -51,7 +51,7 @@ static void on_read(struct hold *hold)
 	struct exchange *ex = container_of(hold, struct exchange, hold);
 
 	if (continue_send(ex) == 0)
-		leg_consume(&ex->at_client.turn, 0); /* it is read on */
+		leg_consume(&ex->at_client.turn, 0); /* its body may be read again */
 	else
 		exchange_break(ex);
 }

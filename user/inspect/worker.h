@@ -36,7 +36,7 @@ struct worker {
 	struct loop *loop;
 	int link;
 	struct listener_list listeners; /* where connections come: listeners.c's */
-	bool has_dead_listeners;	/* likewise */
+	bool has_dead_listeners;	/* listeners.c's, too: some are to be freed */
 	struct dns_server *dns;
 	struct hash_key key;
 	uint64_t now_ns; /* of the last tick: deadlines need no better */

@@ -197,7 +197,7 @@ static const struct {
 	const char *name, *file; /* file NULL: the directory of the system's certificates */
 } variables[] = {
 	{ "SSL_CERT_FILE", TRUST_BUNDLE },	/* OpenSSL, Go, Ruby, rustls-native-certs, Python's ssl */
-	{ "SSL_CERT_DIR", NULL },		/* the same; the file has the authority */
+	{ "SSL_CERT_DIR", NULL },		/* the same; the file has the CA */
 	{ "CURL_CA_BUNDLE", TRUST_BUNDLE },	/* curl, libcurl's users in scripts */
 	{ "REQUESTS_CA_BUNDLE", TRUST_BUNDLE }, /* Python requests, httpx, az */
 	{ "PIP_CERT", TRUST_BUNDLE },		/* pip */

@@ -91,4 +91,4 @@ struct debug_page {
 /* The page in a message, or NULL for nonsense: what it returns is in bounds, and its strings end. */
 const struct debug_page *debug_page_read(const void *data, size_t len);
 const char *debug_state_name(enum debug_kind kind, unsigned state); /* NULL: there is no such state */
-const char *debug_life_name(unsigned life);			    /* likewise */
+const char *debug_life_name(unsigned life);			    /* NULL: there is no such life */

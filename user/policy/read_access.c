@@ -41,7 +41,7 @@ static int callers_read(struct reader *reader, const struct node *key, unsigned 
 	return e;
 }
 
-/* Neither may be left out: a platform without sessions could do nothing, and one for all of them writes that. */
+/* Both keys are required: a platform without sessions could do nothing, and one that may use all of them says so ("*"). */
 static int platform_read(struct reader *reader, const struct node *map)
 {
 	const struct node *fields[PLATFORM_KEYS];

@@ -116,7 +116,7 @@ struct decider {
 /* Who is told that a question waits: one of them is set, or none. */
 struct notify {
 	const char *const *command; /* as a decider's; the id and a line about it are its last arguments */
-	bool network;		    /* likewise */
+	bool network;		    /* as a decider's: the command has the host's */
 	const char *socket;	    /* absolute path of a unix socket */
 	const char *url;	    /* http://, of a loopback address */
 };

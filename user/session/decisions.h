@@ -63,4 +63,5 @@ void decisions_over(struct service *service, const char *session, const struct n
 /* decision_frame.c: one line of JSON */
 void decision_frame(struct service *service, const struct decision_open *open, const struct question_ask *ask,
 		    struct buf *out);
-void decision_body_frame(uint64_t id, const char *bytes, size_t len, bool whole, struct buf *out); /* likewise */
+void decision_body_frame(uint64_t id, const char *bytes, size_t len, bool whole,
+			 struct buf *out); /* the line that shows a body */

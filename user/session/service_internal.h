@@ -45,7 +45,7 @@ struct session {
 	struct np_rung recorded; /* on disk; for a new session what it starts from */
 	bool dirty;		 /* a new session's level could not be recorded: it must not be forgotten */
 	bool temporary;		 /* see struct session_row */
-	bool workspace_due;	 /* likewise */
+	bool workspace_due;	 /* see struct session_row */
 	unsigned pins;		 /* verbs at work: not freed meanwhile */
 	struct sandbox_list sandboxes;
 	unsigned sandbox_count;

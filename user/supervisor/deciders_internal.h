@@ -46,7 +46,7 @@ struct decider_line {
 	/* Counts. */
 	uint64_t answers[DECISION_KINDS], late, lost, turned_away; /* not in time; with the channel; at once */
 	uint64_t sum_us, max_us;				   /* of answers */
-	struct histogram latency;				   /* likewise */
+	struct histogram latency;				   /* of answers */
 };
 TAILQ_HEAD(decider_line_list, decider_line);
 

@@ -49,7 +49,7 @@ struct notifier {
 	struct notifier_config config;
 	char **words; /* a command, or NULL */
 	bool network;
-	char *socket, *url; /* likewise */
+	char *socket, *url; /* each NULL, unless the policy names one */
 	struct news queue[NP_NOTIFY_QUEUE];
 	size_t n;
 	struct session_name last; /* whose news went out last: sessions take turns */

@@ -41,4 +41,4 @@ struct decision {
 /* Could a decider have said so? Texts end, enumerations are known. */
 bool decision_is_valid(const struct decision *decision);
 int decision_scope_parse(const char *word, uint32_t *ret); /* 0 or -EINVAL */
-int decision_kind_parse(const char *word, uint32_t *ret);  /* likewise */
+int decision_kind_parse(const char *word, uint32_t *ret);  /* 0 or -EINVAL */

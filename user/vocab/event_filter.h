@@ -29,7 +29,7 @@ enum filter_key {
 	FILTER_PORT,
 	FILTER_QUESTION,
 	FILTER_SENT,	 /* bytes, as digits */
-	FILTER_RECEIVED, /* likewise */
+	FILTER_RECEIVED, /* bytes, as digits */
 	FILTER_MS,	 /* that it took, as digits with three behind a point */
 	FILTER_KEYS,
 };

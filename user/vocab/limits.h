@@ -179,7 +179,7 @@
 #define NP_ANSWERS_PER_SESSION 256   /* that hold: a person gave each of them */
 #define NP_QUESTIONS_KEPT      10000 /* that are over and still on record; the oldest go first */
 #define NP_QUESTION_URL	       2048  /* bytes of a URL that are shown; what is cut ends in three dots */
-#define NP_QUESTION_METHOD     32    /* likewise */
+#define NP_QUESTION_METHOD     32    /* bytes of a method, cut in the same way */
 #define NP_ANSWER_RETURNS      8     /* of an answer for once from clients that had left: each goes to the disk */
 #define NP_QUESTION_HEADERS    1024  /* likewise, of a request's headers */
 #define NP_WHY_QUESTIONS       5     /* of a session, the newest, that `netpawl why` tells of */

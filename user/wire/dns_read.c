@@ -27,8 +27,8 @@ static int question_name(const uint8_t *question, char ret[static NAME_SIZE])
 
 	for (; *question; question += 1 + *question) {
 		for (unsigned i = 1; i <= *question; i++) {
-			/* A dot inside of a label is none between two, and what other scripts are in DNS is xn--: bytes
-			 * beyond ASCII would become a name that nobody asked for. */
+			/* A dot within a label would be taken for a separator, and names in other scripts are xn-- in
+			 * DNS: bytes beyond ASCII would become a name that nobody asked for. */
 			if (question[i] == '.' || question[i] >= 0x80)
 				return -EINVAL;
 			text[len++] = (char)question[i];
