@@ -14,12 +14,14 @@
 #include "synth.h"
 
 enum {
+	NP_IPPROTO_HOPOPTS = 0,
 	NP_IPPROTO_ICMP = 1,
 	NP_IPPROTO_TCP = 6,
 	NP_IPPROTO_UDP = 17,
 	NP_IPPROTO_ICMPV6 = 58,
 	NP_SOCK_STREAM = 1,
 	NP_SOCK_DGRAM = 2,
+	NP_SOCK_RAW = 3,
 	NP_ESTABLISHED = 1, /* TCP_ESTABLISHED: of UDP sockets, too, when they are connected */
 	NP_LISTENING = 10,  /* TCP_LISTEN */
 	NP_DNS_PORT = 53,

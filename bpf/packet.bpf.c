@@ -185,6 +185,38 @@ __noinline int np_is_plain(struct __sk_buff *skb, __u32 local)
 	       p.protocol == NP_IPPROTO_TCP && !p.options && !p.fragment && np_judge_plain(&p.src, &p.dst, local);
 }
 
+enum np_neighbours { NP_NEIGHBOURS_NOT, NP_NEIGHBOURS_PASS, NP_NEIGHBOURS_DROP };
+
+/*
+ * Neighbour discovery and group reports of IPv6, which the kernel sends by sockets of its own. These are of the cgroup in which the
+ * network namespace was made, and container runtimes make it in the container's: all the same they are no packets of the sandbox.
+ * No program sends by them; a raw socket that says the same is none of them. What the kernel says of neighbours passes in
+ * every mode, as it does on the host, because others may live in that namespace, too. Groups are of the sandbox's choice, if it
+ * joined them before it was adopted: these are for FULL.
+ */
+__noinline int np_neighbours(struct __sk_buff *skb, __u32 protocol, __u32 mode)
+{
+	struct bpf_sock *sk = skb->sk ? bpf_sk_fullsock(skb->sk) : NULL;
+	__u8 type = 0;
+
+	if (!sk || sk->type != NP_SOCK_RAW || sk->protocol != NP_IPPROTO_ICMPV6 ||
+	    !BPF_CORE_READ_BITFIELD_PROBED((const struct sock *)np_sock_address(sk), sk_kern_sock))
+		return NP_NEIGHBOURS_NOT;
+	if (mode == NP_FULL)
+		return NP_NEIGHBOURS_PASS;
+	if (protocol != NP_IPPROTO_ICMPV6 || np_load(skb, 40, &type, sizeof(type)) < 0)
+		return NP_NEIGHBOURS_DROP;
+	/* router solicitation, neighbour solicitation and advertisement */
+	return type == 133 || type == 135 || type == 136 ? NP_NEIGHBOURS_PASS : NP_NEIGHBOURS_DROP;
+}
+
+/* May it be one of these? For who asks np_neighbours() of few packets only. */
+static __always_inline bool np_is_neighbourly(const struct __sk_buff *skb, const struct np_packet *p)
+{
+	return skb->protocol == bpf_htons(NP_ETH_P_IPV6) &&
+	       (p->protocol == NP_IPPROTO_ICMPV6 || p->protocol == NP_IPPROTO_HOPOPTS);
+}
+
 SEC("cgroup_skb/egress")
 int np_egress(struct __sk_buff *skb)
 {
@@ -206,6 +238,12 @@ int np_egress(struct __sk_buff *skb)
 		np_error_count(NP_AT_PACKET_LOAD, r);
 		reason = NP_R_MALFORMED;
 		goto refuse;
+	}
+	if (np_is_neighbourly(skb, &p)) {
+		int own = np_neighbours(skb, p.protocol, owner.rung.mode);
+
+		if (own)
+			return own == NP_NEIGHBOURS_PASS ? np_allow() : np_verdict(0);
 	}
 	f.local = local;
 	if (f.local && !np_is_own_addr(netns, &p.src)) { /* whoever answers it would send to beyond the host */
@@ -371,6 +409,12 @@ int np_device(struct __sk_buff *skb)
 	if (owner.rung.mode == NP_FULL && !loopback && sk->state != NP_TCP_CLOSE && np_is_plain(skb, false))
 		return NP_TC_NEXT;
 	r = np_packet_read(skb, &p);
+	if (r >= 0 && np_is_neighbourly(skb, &p)) {
+		int own = np_neighbours(skb, p.protocol, owner.rung.mode);
+
+		if (own)
+			return own == NP_NEIGHBOURS_PASS ? NP_TC_NEXT : NP_TC_DROP;
+	}
 	f = np_facts_out(&p, owner.rung.mode, np_netns_of_packet(skb));
 	if (loopback) {
 		reason = NP_R_PROTOCOL;

@@ -107,6 +107,7 @@ struct sock {
 	int sk_sndbuf;
 	__u32 sk_max_ack_backlog;
 	__u8 sk_userlocks : 4;
+	__u8 sk_kern_sock : 1; /* the kernel made it, for itself */
 	__u16 sk_type;
 	__u16 sk_protocol;
 	struct socket *sk_socket; /* NULL: no program has it any more, or none has it yet */

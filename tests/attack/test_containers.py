@@ -5,6 +5,7 @@ gate. What a control is: the same agent in the same place, before its cgroup is 
 import contextlib
 import json
 import os
+import socket
 import time
 
 import pytest
@@ -13,7 +14,7 @@ from lib import base, bpf
 from lib.box import Adopted, Wired, new_session
 from lib.forwards import leads_into
 from lib.inspected import Inspected
-from lib.world import DEV, FAR, HOST4, HOST6, PORT, SINK
+from lib.world import DEV, FAR, GATE6, HOST4, HOST6, PORT, SINK
 from test_identity import SERVER, query
 
 LISTED, CALLED = 24500, 24501  # host_loopback, inbound: in the policy
@@ -25,6 +26,9 @@ rules:
     paths: ["/open/**"]
 """
 WILD = {4: "0.0.0.0", 6: "::"}
+# What the test does to a cgroup or a namespace itself, or with the privileges of the host's root, it cannot do with a container of an engine:
+# tests/containers/test_inside.py and test_engines.py have that.
+OURS = pytest.mark.skipif(base.ADOPTED in ("podman", "docker"), reason="an engine makes its containers by itself")
 
 
 class Net(Inspected):
@@ -91,6 +95,34 @@ def test_its_own_device_leads_where_the_mode_says(contained, mode):
         got = reach(box.agent, family, FAR[family], 9000, kind)
         assert (got == "ok") == (mode == "FULL"), (family, kind, got)
         assert got in ("ok", "ECONNREFUSED")
+
+
+@pytest.mark.parametrize("mode", ["FULL", "PROXIED", "NONE"])
+def test_neighbours_are_the_kernels(net, contained, mode):
+    """Its sockets for that are of the cgroup that the namespace was made in, the container's: what it says by them is its own, and the
+    container is found by others in every mode. What a raw socket of the container's says in the same words is not: it gets none, and
+    without the hook that sees to that what it says does not leave."""
+    def speaks(agent, comes):
+        mark, since = base.token(), time.time_ns()
+        solicits = bytes([135] + [0] * 7) + socket.inet_pton(socket.AF_INET6, GATE6) + bytes([253, 4]) + mark.encode().ljust(30, b"\0")
+        if agent.try_("hold", keep="raw", family=6, kind="raw", protocol=socket.IPPROTO_ICMPV6) != "ok":
+            return "EPERM"
+        agent.try_("send", keep="raw", data=solicits.decode("latin-1"), addr=GATE6, family=6)
+        agent.call("close", keep="raw")
+        return bool(base.for_a_while(lambda: net.world.frames(since, mark, noise=True)["marked"], 30 if comes else 0.3))
+
+    before = []
+    box = contained(mode, before=lambda agent: before.append(speaks(agent, True)))
+    assert before == [True], "the control"
+    assert speaks(box.agent, False) == "EPERM"
+    with net.daemon.without("create", place=f"c{box.info['cgroup_id']}"):
+        assert base.eventually(lambda: speaks(box.agent, mode == "FULL") == (mode == "FULL"), 5)
+    base.sh("ip", "-n", net.world.far, "-6", "neigh", "flush", "to", box.addr[6])
+    net.world.world.try_("sendto", family=6, addr=box.addr[6], port=9)
+    known = lambda: "lladdr" in base.sh("ip", "-n", net.world.far, "-6", "neigh", "show", "to", box.addr[6]).stdout
+    assert base.eventually(known, 5)
+    assert (box.try_("dial", family=6, addr=FAR[6], port=9000) == "ok") == (mode == "FULL")
+    assert {e.get("address") for e in box.events() if e["kind"] == "refuse"} <= {GATE6, FAR[6], None}
 
 
 def ask(box, port, path, **kw):
@@ -280,6 +312,7 @@ def test_listeners_are_for_whom_the_gate_leads_there(net, contained, alone):
 
 # -- leaving, and other ways around -------------------------------------------------------------------------
 
+@OURS
 @pytest.mark.parametrize("how, mode", [("unshare", "FULL"), ("user", "FULL"), ("host", "FULL"), ("other", "FULL"),
                                        ("host", "PROXIED"), ("other", "NONE")])
 def test_who_leaves_the_namespace_gets_no_socket(net, contained, alone, how, mode):
@@ -372,6 +405,7 @@ def indexes(box):
     return [int(line.split(":")[0]) for line in out.splitlines()]
 
 
+@OURS
 def test_nothing_is_left_of_one(net, contained):
     """Neither an entry of the gate nor a pin, nor a descriptor, of the daemon or of an inspector; nor a program on its device."""
     pids = [net.daemon.process.pid, *net.workers()]
@@ -399,6 +433,7 @@ def test_nothing_is_left_of_one(net, contained):
     assert base.eventually(lambda: len(list((net.daemon.pins / "devices").iterdir())) <= devices, 10)
 
 
+@OURS
 def test_a_new_daemon_finds_them():
     """It listens there anew; meanwhile the gate holds, FULL is FULL, and in NONE nothing passes. A device that came meanwhile is
     guarded then, and one that left the namespace is refused as before."""
@@ -475,6 +510,7 @@ def restarted(net):
         yield lambda mode="FULL": Restarted(net, stack, mode)
 
 
+@OURS
 @pytest.mark.parametrize("mode", ["FULL", "PROXIED", "NONE"])
 def test_one_that_is_started_again_is_a_sandbox_again(net, restarted, alone, mode):
     """By the daemon itself, whoever started it: the same session, the mode of before, its own namespace."""
@@ -501,6 +537,7 @@ def test_one_that_is_started_again_is_a_sandbox_again(net, restarted, alone, mod
     assert reach(agent, 4, FAR[4], 9000) == "ECONNREFUSED"
 
 
+@OURS
 def test_one_that_comes_back_with_what_the_gate_cannot_govern(net, restarted):
     """It is confined all the same, and somebody is told; when it lets go, it is whole."""
     c = restarted("NONE")
@@ -519,6 +556,7 @@ def test_one_that_comes_back_with_what_the_gate_cannot_govern(net, restarted):
         assert told and "made outside the cgroup" in told[0]["text"], told
 
 
+@OURS
 def test_an_operator_takes_it_back(net, restarted):
     """Removed by hand, or its session ended: what comes at the same place is nobody's."""
     c = restarted("FULL")
@@ -530,6 +568,7 @@ def test_an_operator_takes_it_back(net, restarted):
     assert not c.sandboxes() and reach(agent, 4, FAR[4], 9000) == "ok"
 
 
+@OURS
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_one_that_is_started_again_while_nobody_looks(how):
     """The next daemon awaits what stopped before, and finds what was started meanwhile."""

@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from lib import base, inspected
-from lib.box import Adopted, Box
+from lib.box import Adopted, Box, Launched
 from lib.inspected import Inspected
 from lib.world import DEV, FAR, HOST4, HOST6
 
@@ -72,13 +72,13 @@ class Net(Inspected):
     def dig(self, box, *words, seconds=60):
         return box.call("execute", argv=["dig", "+tries=1", f"+timeout={seconds}", *words])["out"]
 
-    def gate_ports(self):
-        """{4: port, 6: port} of the DNS gate's UDP sockets."""
+    def gate_ports(self, box):
+        """{4: port, 6: port} of the DNS gate's UDP sockets where this sandbox lives."""
         inode = set()
         for pid in self.workers():
-            inode |= {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in (6, 7)}
+            inode |= {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in (os.listdir(f"/proc/{pid}/fd") if box.apart else (6, 7))}
         out = {}
-        for line in base.sh(*self.world.enter(), "ss", "-Hlune").stdout.splitlines():
+        for line in base.sh(*box.enter(), "ss", "-Hlune").stdout.splitlines():
             words = line.split()
             addr, port = words[3].rsplit(":", 1)
             if any(f"socket:[{w[4:]}]" in inode for w in words if w.startswith("ino:")):
@@ -97,6 +97,11 @@ def own():
     """A net that the test may harm."""
     with contextlib.ExitStack() as stack:
         yield Net(stack)
+
+
+def beside(net, box):
+    """Somebody in the network where the sandbox lives, and in no sandbox."""
+    return net.world.agent(box.wired.name) if box.wired else net.world.outside
 
 
 def ask(box, how, family, addr, **kw):
@@ -135,8 +140,9 @@ def test_every_server_in_every_way(net, how, kind):
 def test_bound_sockets(net, how):
     """An address of the host, or a port, that the program chose: the answer comes back to it."""
     box = net.box("PROXIED")
-    for family, addr, local in ((4, SERVER4, HOST4), (4, SERVER4, "127.0.0.9"), (4, "127.0.0.53", HOST4), (6, SERVER6, HOST6),
-                                (6, SERVER6, "::1"), (6, "::ffff:" + SERVER4, "::ffff:" + HOST4), (6, "::ffff:" + SERVER4, "::"), (4, SERVER4, "")):
+    own4, own6 = box.addr[4], box.addr[6]
+    for family, addr, local in ((4, SERVER4, own4), (4, SERVER4, "127.0.0.9"), (4, "127.0.0.53", own4), (6, SERVER6, own6),
+                                (6, SERVER6, "::1"), (6, "::ffff:" + SERVER4, "::ffff:" + own4), (6, "::ffff:" + SERVER4, "::"), (4, SERVER4, "")):
         got = ask(box, how, family, addr, bind=[local, 0])
         assert got.get("rcode") == NXDOMAIN and got["from"] == [addr, 53], (addr, local, got)
         if local not in ("", "::"):
@@ -154,7 +160,7 @@ def test_threads_share_a_socket(net):
 
 def test_dig(net):
     box = net.box("PROXIED")
-    for words in ((f"@{SERVER4}",), (f"@{SERVER6}",), ("@127.0.0.53",), (f"@{SERVER4}", "-b", HOST4), (f"@{SERVER4}", "+noedns")):
+    for words in ((f"@{SERVER4}",), (f"@{SERVER6}",), ("@127.0.0.53",), (f"@{SERVER4}", "-b", box.addr[4]), (f"@{SERVER4}", "+noedns")):
         out = net.dig(box, *words, "www.example")
         assert "status: NXDOMAIN" in out and f"SERVER: {words[0][1:]}#53" in out, out
     assert "no servers could be reached" in net.dig(box, "@198.51.100.10", "-p", "5353", "www.example", seconds=3)
@@ -192,9 +198,9 @@ def test_without_a_gate_it_is_refused(make_daemon):
 
 
 def test_a_name_server_of_the_sandbox_itself(net):
-    # nobody in a sandbox has the capability for port 53
-    base.sh(*net.world.enter(), "sysctl", "-qw", "net.ipv4.ip_unprivileged_port_start=53")
     box = Box(net.daemon, "PROXIED")
+    # nobody in a sandbox has the capability for port 53
+    base.sh(*box.enter(), "sysctl", "-qw", "net.ipv4.ip_unprivileged_port_start=53")
     try:
         box.call("listen", keep="mine", family=4, addr="127.0.0.1", port=53, kind="dgram")
         box.call("listen", keep="mine6", family=6, addr="::1", port=53, kind="dgram")
@@ -213,8 +219,11 @@ def test_the_hosts_own_resolver_is_no_way_around(net):
     """Not even when the policy lists port 53 of the host. FULL may use it."""
     seen = net.serve(net.world.host, "127.0.0.1")
     try:
-        before = len(net.asked)
-        assert REAL in net.dig(net.box("FULL"), "@127.0.0.1", "www.example")
+        before, full = len(net.asked), net.box("FULL")
+        if not full.apart:
+            assert REAL in net.dig(full, "@127.0.0.1", "www.example")
+        else:  # the host's loopback is another one
+            assert REAL in net.world.outside.call("execute", argv=["dig", "+tries=1", "@127.0.0.1", "www.example"])["out"]
         assert len(net.asked) == before + 1
         for how in HOWS:
             assert ask(net.box("PROXIED"), how, 4, "127.0.0.1")["rcode"] == NXDOMAIN
@@ -268,9 +277,10 @@ def test_encrypted_dns_and_quic_are_refused(net):
 
 @pytest.mark.parametrize("mode", ["FULL", "PROXIED"])
 def test_the_gates_port_is_not_for_dialling(net, mode):
-    ports = net.gate_ports()
+    box = net.box(mode)
+    ports = net.gate_ports(box)
     assert set(ports) == {4, 6}
-    box, control = net.box(mode), net.world.outside
+    control = beside(net, box)
     for family, addr in ((4, "127.0.0.1"), (4, "0.0.0.0"), (6, "::1"), (6, "::ffff:127.0.0.1")):
         port = ports[4 if "." in addr else 6]
         for connected in (False, True):
@@ -285,12 +295,12 @@ def test_the_gates_port_is_not_for_dialling(net, mode):
 @pytest.mark.parametrize("mode", ["FULL", "PROXIED"])
 def test_the_packet_layer_alone_keeps_them_out(own, mode):
     """With the socket layer taken away."""
-    box = Box(own.daemon, mode)
+    box = Launched(own.daemon, mode)
     try:
         before = len(own.asked)
         with own.daemon.without("connect4", "connect6", "sendmsg4", "sendmsg6"):
             for family, addr in ((4, "127.0.0.1"), (6, "::1"), (6, "::ffff:127.0.0.1")):
-                port = own.gate_ports()[4 if "." in addr else 6]
+                port = own.gate_ports(box)[4 if "." in addr else 6]
                 for connected in (False, True):
                     got = box.payload("queries", "deliver", family=family, addr=addr, port=port, connected=connected)
                     assert got == (0, {"error": "EPERM"}), (addr, connected)
@@ -360,9 +370,9 @@ def test_a_turned_worker_does_nothing_else_with_the_gates_socket(net, family):
     assert ask(net.box("PROXIED"), "sendto", 4, SERVER4)["rcode"] == NXDOMAIN  # the gate lives on
 
 
-def entry(net, v6, port):
-    """The cgroup id of an entry of np_dns_origins."""
-    cookie = base.setns_call(net.world.host, lambda: base.netns_cookie())
+def entry(net, v6, port, box):
+    """The cgroup id of an entry of np_dns_origins, for the port where this sandbox lives."""
+    cookie = base.setns_call(box.wired.name if box.wired else net.world.host, lambda: base.netns_cookie())
     salt = (cookie * 0x9e3779b97f4a7c15 & (1 << 64) - 1) >> 48  # NP_DNS_ORIGIN_INDEX
     key = ((v6 << 16) | (port ^ salt)).to_bytes(4, "little")
     out = base.sh("bpftool", "-j", "map", "lookup", "pinned", net.daemon.pins / "maps/np_dns_origins", "key", "hex", *["%02x" % b for b in key]).stdout
@@ -371,14 +381,15 @@ def entry(net, v6, port):
 
 
 def test_two_sandboxes_are_not_taken_for_each_other(net):
-    a, b, port = Box(net.daemon, "PROXIED"), Box(net.daemon, "PROXIED"), 20053
+    a, port = Box(net.daemon, "PROXIED"), 20053
+    b = Box(net.daemon, "PROXIED", **(dict(wired=a.wired) if a.wired else {}))
     spoof = lambda who, bind, source, to, **how: who.payload("queries", "from_source", bind=[bind, port], source=source, to=to, **how)
     try:
         a.call("sendto", family=4, addr=SERVER4, port=53, data=QUERY, recv=100, bind=["127.0.0.1", port], keep="mine")
-        assert entry(net, 0, port) == int(a.info["cgroup_id"])
+        assert entry(net, 0, port, a) == int(a.info["cgroup_id"])
         # B has the same port at another address: the entry is its own now, and its answer comes to it.
         assert spoof(b, "127.0.0.2", "127.0.0.2", [SERVER4, 53])[1].get("number") == 9
-        assert entry(net, 0, port) == int(b.info["cgroup_id"])
+        assert entry(net, 0, port, a) == int(b.info["cgroup_id"])
         # B says that it is A: the answer would go to A.
         assert spoof(b, "127.0.0.2", "127.0.0.1", [SERVER4, 53]) == (0, {"error": "EPERM"})
         assert b.refusals("host_loopback")[-1]["hook"] == "egress"
@@ -388,7 +399,7 @@ def test_two_sandboxes_are_not_taken_for_each_other(net):
         a.call("send", keep="mine", data=QUERY, addr=SERVER4, port=53)
         assert a.call("recv", keep="mine")["data"][:2] == QUERY[:2]
         assert a.try_("recv", keep="mine", timeout=0.3) == "TIMEOUT"
-        assert entry(net, 0, port) == int(a.info["cgroup_id"])
+        assert entry(net, 0, port, a) == int(a.info["cgroup_id"])
     finally:
         a.close()
         b.close()
@@ -476,23 +487,23 @@ def test_daemon_restart(own):
         for keep, family, addr in (("four", 4, SERVER4), ("six", 6, SERVER6), ("mapped", 6, "::ffff:" + SERVER4)):
             hold(box, keep, family, addr)
             assert says(box, keep) == "ok"
-        ports = own.gate_ports()
+        ports, thief = own.gate_ports(box), beside(own, box)
         own.daemon.kill()
         assert base.eventually(lambda: not own.workers())
         assert ask(box, "sendto", 4, SERVER4) == {"error": "ECONNREFUSED"}
         assert ask(box, "connect", 6, SERVER6) == {"error": "ECONNREFUSED"}
         for family, addr in ((4, "127.0.0.1"), (6, "::1")):
-            own.world.outside.call("listen", keep=f"thief{family}", family=family, addr=addr, port=ports[family], kind="dgram")
-            got = own.world.outside.try_("dial", family=family, addr=addr, port=ports[family], kind="dgram", data="control", recv=10)
+            thief.call("listen", keep=f"thief{family}", family=family, addr=addr, port=ports[family], kind="dgram")
+            got = thief.try_("dial", family=family, addr=addr, port=ports[family], kind="dgram", data="control", recv=10)
             assert got == "ok"
         for keep in ("four", "six", "mapped"):
             assert says(box, keep, 1) != "ok"
         for how in HOWS:
             assert ask(box, how, 4, SERVER4) == {"error": "ECONNREFUSED"}
         for family in (4, 6):
-            records = own.world.outside.call("records", keep=f"thief{family}")["records"]
+            records = thief.call("records", keep=f"thief{family}")["records"]
             assert [r["data"] for r in records] == ["control"], records
-            own.world.outside.call("close", keep=f"thief{family}")
+            thief.call("close", keep=f"thief{family}")
         own.daemon.start()
         assert base.eventually(lambda: ask(box, "sendto", 4, SERVER4).get("rcode") == NXDOMAIN, 10)
         for how in HOWS:

@@ -20,7 +20,7 @@ import threading
 import time
 
 FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6, "unix": socket.AF_UNIX}
-KIND = {"stream": socket.SOCK_STREAM, "dgram": socket.SOCK_DGRAM, "seqpacket": socket.SOCK_SEQPACKET}
+KIND = {"stream": socket.SOCK_STREAM, "dgram": socket.SOCK_DGRAM, "seqpacket": socket.SOCK_SEQPACKET, "raw": socket.SOCK_RAW}
 
 held = {}  # handle -> Held
 many = {}  # handle -> sockets

@@ -58,6 +58,8 @@ class Box:
         raise AttributeError(name)
 
     def enter(self):
+        if self.apart and not self.wired:
+            return ["nsenter", "-t", str(self.pids()[0]), "-n"]
         return self.world.enter(self.wired.name if self.wired else None)
 
     def pids(self):
@@ -94,11 +96,11 @@ class Launched(Box):
 
 
 class Wired:
-    """A network namespace with a device on the bridge of a world."""
+    """A network namespace with a device on the bridge of a world. cgroup: who makes it is in there, as container runtimes are."""
 
-    def __init__(self, world):
+    def __init__(self, world, cgroup=None):
         self.name = base.unique("c")
-        base.sh("ip", "netns", "add", self.name)
+        base.sh("sh", "-c", f'echo $$ > {cgroup or base.cgroup_mount()}/cgroup.procs && exec ip netns add {self.name}')
         world.sysctl(self.name, SETTINGS)
         self.addr = world.wire(f"/run/netns/{self.name}")
 
@@ -114,14 +116,14 @@ class Adopted(Box):
                  wired=base.ADOPTED == "container"):
         self.daemon, self.world, self.user = daemon, daemon.world, user
         self.session = session or new_session("adopt")
-        self.wired = Wired(self.world) if wired is True else wired
-        self.drops = [self.wired.close] if wired is True else []
-        if self.wired:
-            self.addr, self.at, self.apart = self.wired.addr, self.wired.addr, True
         self.top = self.cgroup = base.cgroup_make("adopt")
         if above:
             self.cgroup = self.top / above
             self.cgroup.mkdir()
+        self.wired = Wired(self.world, self.cgroup) if wired is True else wired
+        self.drops = [self.wired.close] if wired is True else []
+        if self.wired:
+            self.addr, self.at, self.apart = self.wired.addr, self.wired.addr, True
         where, self.agent = self.cgroup, None
         try:
             if below:

@@ -136,12 +136,12 @@ class Daemon:
         return self.start()
 
     @contextlib.contextmanager
-    def without(self, *hooks):
-        """These programs of the slice are detached meanwhile. The daemon is stopped, for it would put them back."""
+    def without(self, *hooks, place="slice"):
+        """These programs of the slice, or of an adopted cgroup, are detached meanwhile. The daemon is stopped, for it would put them back."""
         self.process.send_signal(signal.SIGSTOP)
         try:
             for hook in hooks:
-                base.sh(*self.world.enter(), "bpftool", "link", "detach", "pinned", self.pins / "links/slice" / f"np_{hook}")
+                base.sh(*self.world.enter(), "bpftool", "link", "detach", "pinned", self.pins / "links" / place / f"np_{hook}")
             yield
         finally:
             self.process.send_signal(signal.SIGCONT)
