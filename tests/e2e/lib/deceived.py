@@ -28,12 +28,12 @@ LARGE = {"url", "command", "text", "message"}  # the others are bounded where th
 TIME = re.compile(r"^\d{4}-\d\d-\d\dT")
 
 
-def deceive(value, word, name=""):
+def deceive(value, word, logic=LOGIC, name=""):
     if isinstance(value, dict):
-        return {key: deceive(one, word, key) for key, one in value.items()}
+        return {key: deceive(one, word, logic, key) for key, one in value.items()}
     if isinstance(value, list):
-        return [deceive(one, word, name) for one in value]
-    if not isinstance(value, str) or name in LOGIC or TIME.match(value) or (name == "reason" and value in ("raised", "session_created")):
+        return [deceive(one, word, logic, name) for one in value]
+    if not isinstance(value, str) or name in logic or TIME.match(value) or (name == "reason" and value in ("raised", "session_created")):
         return value
     return word if name in LARGE else word[:2000]
 
@@ -69,8 +69,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             up.close()
 
     def turned(self, text):
+        # The page asks for a session by the name that the list has.
+        logic = LOGIC | {"session"} if self.path.startswith("/v1/sessions") else LOGIC
         try:
-            return json.dumps(deceive(json.loads(text), self.server.word), separators=(",", ":")).encode()
+            return json.dumps(deceive(json.loads(text), self.server.word, logic), separators=(",", ":")).encode()
         except ValueError:
             return text
 
