@@ -109,6 +109,17 @@ def test_every_request_is_an_entry(net, seen):
     assert d["response"]["status"] == 403 and d["_netpawl"]["question"] == question and d["_netpawl"]["rule"]
 
 
+def test_versions_are_what_the_client_spoke(net):
+    """Of what was refused, too: whoever is told so spoke HTTP."""
+    session = net.fresh()
+    for word, host in (("http1.0", "open"), ("http1.1", "open"), ("http2", "open"), ("http2", "get-only")):
+        curl(net, session, f"--{word}", f"https://{host}.origin.test/{word}", *(["-d", "x"] if host == "get-only" else []))
+    settled(net, session, 4)
+    got = {(e["request"]["url"].partition("://")[2], e["response"]["status"]): {e[side]["httpVersion"] for side in ("request", "response")} for e in har(net, "--session", session)}
+    assert got == {("open.origin.test/http1.0", 200): {"HTTP/1.0"}, ("open.origin.test/http1.1", 200): {"HTTP/1.1"}, ("open.origin.test/http2", 200): {"HTTP/2"},
+                   ("get-only.origin.test/http2", 403): {"HTTP/2"}}
+
+
 def test_no_secret_is_in_it(net, seen):
     text = cli(net, "har", "--session", seen[0]).stdout
     assert "hunter2" not in text and "X-Plain" in text or "x-plain" in text

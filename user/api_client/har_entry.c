@@ -154,9 +154,14 @@ static void put_query(struct buf *out, const char *url)
 }
 
 /* Cookies are among the headers that are not captured. */
-static void put_message(struct buf *out)
+static void put_message(struct buf *out, const json_t *event)
 {
-	json_put_text(out, "httpVersion", "unknown", SIZE_MAX);
+	const char *http = member_text(event, "http");
+	char version[16] = "unknown"; /* it was refused before anything was read, or its bytes passed unseen */
+
+	if (http)
+		snprintf(version, sizeof(version), "HTTP/%.8s", http);
+	json_put_text(out, "httpVersion", version, SIZE_MAX);
 	json_open_array(out, "cookies");
 	json_close_array(out);
 	json_put_json(out, "headersSize", "-1");
@@ -170,7 +175,7 @@ static void put_request(const json_t *event, struct buf *out)
 	json_open_object(out, "request");
 	json_put_text(out, "method", member_text(event, "method") ?: "CONNECT", SIZE_MAX);
 	put_url(out, url);
-	put_message(out);
+	put_message(out, event);
 	put_headers(out, headers);
 	put_query(out, url);
 	json_put_number(out, "bodySize", us_of(event, "sent"));
@@ -199,7 +204,7 @@ static void put_response(const json_t *event, struct buf *out)
 	json_open_object(out, "response");
 	json_put_number(out, "status", status ? (uint64_t)status : event_refused(event) ? 403 : 0);
 	json_put_text(out, "statusText", event_refused(event) ? member_text(event, "reason") : "", SIZE_MAX);
-	put_message(out);
+	put_message(out, event);
 	put_headers(out, headers);
 	json_open_object(out, "content");
 	json_put_number(out, "size", us_of(event, "received"));

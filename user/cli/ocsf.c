@@ -212,6 +212,7 @@ static void put_http(struct buf *out, const json_t *event)
 {
 	json_open_object(out, "http_request");
 	put_named(out, "http_method", event, "method");
+	put_named(out, "version", event, "http");
 	json_open_object(out, "url");
 	put_named(out, "url_string", event, "url");
 	json_close_object(out);

@@ -74,6 +74,11 @@ static bool is_possible(const struct link_request *r, const struct np_rung *now)
 	return rung->generation < now->generation || (rung->mode == now->mode && rung->level == now->level);
 }
 
+static const char *version_text(unsigned http)
+{
+	return http == 20 ? "2" : http == 11 ? "1.1" : http == 10 ? "1.0" : NULL;
+}
+
 bool translate_request(const struct link_request *reported, const char *const tails[LINK_TAILS],
 		       const struct sandbox_info *sandbox, struct requested *ret)
 {
@@ -98,6 +103,7 @@ bool translate_request(const struct link_request *reported, const char *const ta
 		.credential = text_or_null(r->credential, sizeof(r->credential)),
 		.proxy = tails[LINK_PROXY],
 		.status = r->status,
+		.http = version_text(r->http),
 		.sent = r->sent,
 		.received = r->received,
 		.dns_us = r->dns_us,

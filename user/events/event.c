@@ -94,6 +94,7 @@ void event_to_json(const struct event *event, struct buf *out)
 	put_string(out, "credential", event->credential);
 	put_string(out, "proxy", event->proxy);
 	put_number_if(out, "status", event->status);
+	put_string(out, "http", event->http);
 	put_number_if(out, "sent", event->sent);
 	put_number_if(out, "received", event->received);
 	put_number_if(out, "dns_us", event->dns_us);

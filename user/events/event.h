@@ -44,6 +44,7 @@ struct event {
 	const char *credential;	 /* name of the one that it carried, or was refused for */
 	const char *proxy;	 /* URL of the upstream proxy that it went by */
 	unsigned status;	 /* what the client was answered */
+	const char *http;	 /* version that the client spoke: "1.1" */
 	uint64_t sent, received; /* bytes of its body, and of the response's */
 	uint32_t dns_us, connect_us, tls_us, wait_us, receive_us;
 	/* What its rule wants captured: up to NP_CAPTURE_MAX bytes each, cut where they are more. Headers are lines, with

@@ -309,6 +309,11 @@ bool h1_ends_with_connection(const struct h1 *h1)
 	return !h1->error && h1->state == H1_READ_BODY && h1->body == H1_BODY_CLOSE;
 }
 
+bool h1_peer_is_old(const struct h1 *h1)
+{
+	return h1->peer_old;
+}
+
 const char *h1_problem(const struct h1 *h1)
 {
 	if (h1->problem)

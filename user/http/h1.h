@@ -38,6 +38,7 @@ ssize_t h1_read(struct h1 *h1, const char *data, size_t len);
 /* The peer closed. 0 when that ends the message properly (a response without length), or between messages; -EPROTO. */
 int h1_read_eof(struct h1 *h1);
 bool h1_ends_with_connection(const struct h1 *h1); /* a body is read that nothing else ends */
+bool h1_peer_is_old(const struct h1 *h1);	   /* SERVER: the last request was one of HTTP/1.0 */
 const char *h1_problem(const struct h1 *h1);	   /* a sentence: "both content-length and transfer-encoding" */
 
 /* Both messages of the exchange are complete: be ready for the next. */

@@ -151,6 +151,7 @@ static struct exchange *exchange_new(struct client *client, const struct turn *t
 	ex->again = BUF_INIT(NP_RESEND_BYTES);
 	ex->max_body = UINT64_MAX;
 	ex->active_ns = client->worker->now_ns;
+	ex->report.http = (uint8_t)leg_version(turn->leg);
 	head_move(&ex->head, head);
 	client_attach(ex, turn);
 	return ex;

@@ -151,6 +151,11 @@ bool leg_is_dead(const struct leg *leg)
 	return leg->life == LEG_DEAD;
 }
 
+unsigned leg_version(const struct leg *leg)
+{
+	return leg->h2 ? 20 : leg->h1 && h1_peer_is_old(leg->h1) ? 10 : 11;
+}
+
 void leg_attach(struct turn *turn, struct leg *leg, const struct turn_events *events)
 {
 	turn->leg = leg;

@@ -88,7 +88,8 @@ void leg_free(struct leg *leg); /* all but its channel; events->closed() is call
 /* Goes on to this, or stays where it is if it is further. */
 void leg_advance(struct leg *leg, enum leg_life life);
 bool leg_is_dead(const struct leg *leg);
-void leg_dirty(struct leg *leg); /* events->flush() is called at the end of this turn of the loop */
+unsigned leg_version(const struct leg *leg); /* of HTTP, times ten: 10, 11 or 20; CLIENT: of its last request */
+void leg_dirty(struct leg *leg);	     /* events->flush() is called at the end of this turn of the loop */
 void leg_flush(struct leg *leg);
 int leg_push(struct leg *leg);		  /* writes what was gathered, as far as the backlog allows */
 size_t leg_held(const struct leg *leg);	  /* bytes in our memory */

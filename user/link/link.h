@@ -129,6 +129,7 @@ struct link_request {
 	uint8_t begun;				 /* the inspector's: it was counted when it began */
 	uint8_t quiet;				 /* refused by what the policy calls quiet */
 	uint16_t port;
+	uint8_t http;		 /* version that the client spoke, times ten: 10, 11 or 20; 0: not known */
 	uint32_t pid;		 /* of the process that connected; 0: not known */
 	uint64_t time_ns;	 /* CLOCK_MONOTONIC when it ended */
 	uint64_t sent, received; /* bytes of bodies: given to the origin's connection, come from there */
