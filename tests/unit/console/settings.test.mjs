@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT
 import test from "node:test";
 import assert from "node:assert/strict";
-import { listsOf, marks, summary } from "../../../user/console/page/settings.js";
+import { listsOf, marks, repeats, summary } from "../../../user/console/page/settings.js";
 
 test("what changes, in words", () => {
   const one = (before, after) => ({ before, after });
   assert.deepEqual(summary([one("allow", "deny"), one("allow", "deny"), one("ask", "allow")]), ["2 that passed would be refused", "1 that was asked about would pass"]);
   assert.deepEqual(summary([]), []);
+});
+
+test("repeats are one with a count", () => {
+  const a = { before: "allow", after: "deny", method: "GET", url: "https://a.test/", session: "u/s", rule: "p.yaml:1" }, b = { ...a, method: "POST" };
+  assert.deepEqual(repeats([a, b, { ...a }]), [[a, 2], [b, 1]]);
 });
 
 test("errors are stronger than warnings, and of this file alone", () => {

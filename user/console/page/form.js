@@ -42,7 +42,7 @@ export function form(box, now) {
       if (source === "llm" && !own.length) return [h("h3", null, name), h("label", { class: "entry" }, h("input", { type: "checkbox", id: "form-llm", onchange: () => act(() => edit.allow(text, outline, "@llm")) }), " ", h("span", { class: "mono" }, "@llm"), h("span", { class: "soft" }, " " + about))];
       if (!own.length && source !== "hand") return null;
       return [h("h3", null, name, about ? h("span", { class: "soft" }, " · " + about) : null), own.map(entry), source === "hand" ? h("div", { class: "more" }, host, h("button", { type: "button", id: "form-add", onclick: add }, "Allow")) : null];
-    }), h("p", { class: "soft" }, "The first rule that matches decides. A rule from here comes behind what is denied, and before what is asked about."));
+    }), h("p", { class: "soft" }, "The first rule that matches decides. A rule from here stands in front of the first that asks, or else at the end: what is denied further up stays denied, what is denied further down is not."));
   }
 
   function unknown() {

@@ -105,7 +105,7 @@ export function sessions(app, box, chosen) {
     fill(page, h("div", { class: "title" }, h("h2", null, session.session), h("span", { class: "chip " + session.level }, session.level), h("span", { class: "chip" }, session.mode), session.ended ? h("span", { class: "chip warn" }, "ended") : null, actions(session)),
       ladder(session, events),
       h("div", { class: "card" }, h("div", { class: "title" }, h("b", null, "Time line"), h("div", { class: "right quick" }, spans.map(([ms, name]) => h("button", { type: "button", class: "pill", "aria-pressed": span === ms ? "true" : "false", onclick: () => { span = ms; draw(session, events, notices); } }, name)))),
-        timeline(session, events, { span, pick: (row) => { side.hidden = false; detail(app, side, row, { close: () => { side.hidden = true; }, filter: () => { location.hash = "#traffic"; } }); } }),
+        h("div", { class: "wide-line" }, timeline(session, events, { span, pick: (row) => { side.hidden = false; detail(app, side, row, { close: () => { side.hidden = true; }, filter: () => { location.hash = "#traffic"; } }); } })),
         h("div", { class: "legend" }, h("span", null, h("i", { style: { background: "var(--rise)" } }), "level"), LANES.map(([, name, colour]) => h("span", null, h("i", { style: { background: colour } }), name)), events.length >= 1000 ? h("span", null, "the newest 1,000 events") : null)),
       h("div", { class: "grid", style: { "margin-top": "14px" } },
         h("div", { class: "card wide" }, h("b", null, "Sandboxes"), fill(used, boxes(session))),

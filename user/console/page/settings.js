@@ -32,6 +32,17 @@ export function summary(changes) {
   });
 }
 
+// Those that are the same, once, with how often: [[change, count]]. Pure.
+export function repeats(changes) {
+  const out = new Map();
+  for (const c of changes) {
+    const key = JSON.stringify([c.before, c.after, c.method, c.url, c.session, c.rule]), is = out.get(key);
+    if (is) is[1]++;
+    else out.set(key, [c, 1]);
+  }
+  return [...out.values()];
+}
+
 export function settings(app, box) {
   const page = h("div", { class: "editor" });
   let source, policy, file, found, timer, asked = 0, gone = false, view = kept.get("policy.view", "text");
@@ -124,7 +135,7 @@ export function settings(app, box) {
       found.errors.map((p) => line(p, "bad")), found.warnings.map((p) => line(p, "warn")),
       found.failed?.length ? [h("h3", null, "Cases that do not hold"), found.failed.map((c) => h("div", { class: "effect" }, `line ${c.line}: `, c.message ?? [c.text, h("div", null, `expected ${c.expected}, got ${c.actual}`)]))] : found.failed && cases.value.trim() ? h("p", null, h("span", { class: "chip good" }, "all cases hold")) : null,
       found.ok && found.compared !== undefined ? [h("h3", null, "What changes for the history"), h("p", { id: "policy-diff" }, changes.length ? summary(changes).join(", ") : changed ? "Nothing." : "Change the text to see.", h("span", { class: "soft" }, ` (${plural(found.compared, "request")} of the last 1,000 events)`)),
-        changes.slice(0, 100).map((c) => h("div", { class: "effect" }, h("span", { class: "chip " + (c.after === "allow" ? "allowed" : c.after === "deny" ? "refused" : "pending") }, c.after), " ", c.method, " ", h("span", { class: "mono" }, c.url.slice(0, 300)), h("div", { class: "soft" }, `${c.session}, was ${c.before}; ${c.reason} ${c.rule.split("/").pop()}`)))] : null);
+        repeats(changes).slice(0, 100).map(([c, n]) => h("div", { class: "effect" }, h("span", { class: "chip " + (c.after === "allow" ? "allowed" : c.after === "deny" ? "refused" : "pending") }, c.after), " ", n > 1 ? [h("span", { class: "chip" }, "×" + n), " "] : null, c.method, " ", h("span", { class: "mono" }, c.url.slice(0, 300)), h("div", { class: "soft" }, `${c.session}, was ${c.before}; ${c.reason} ${c.rule.split("/").pop()}`)))] : null);
   }
 
   function look(wait = CALM_MS) {
