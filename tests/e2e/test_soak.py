@@ -33,7 +33,9 @@ def in_session(net, session, *cmd):
     """A command in a sandbox of that session, which is gone afterwards."""
     p = subprocess.run(net.argv(*cmd, session=session), capture_output=True, text=True, timeout=600,
                        env={**net.env(), "SSL_CERT_FILE": str(net.ca), "CURL_CA_BUNDLE": str(net.ca)})
-    assert p.returncode == 0, p.stderr[-2000:]
+    if p.returncode:  # who ended it? Whatever the inspector ends or cannot read has an event
+        events = [e for e in net.api.events(session=session) if e.get("reason") not in ("rule_allows", "rule_denies", "not_in_policy")]
+        raise AssertionError((p.returncode, p.stderr[-2000:], events[-20:]))
     return p.stdout
 
 
@@ -41,7 +43,7 @@ def one_round(net):
     """A session's life. How many requests it made."""
     net.session = new_session("soak")
     net.api.create(net.session, "CONFIDENTIAL")
-    keeper = net.spawn("sleep", "infinity")  # as long as there is a sandbox the session keeps its authority
+    keeper = net.spawn("sleep", "infinity")  # as long as there is a sandbox the session keeps its CA
     try:
         assert base.eventually(net.fetch_ca, 10)
         said = json.loads(in_session(net, net.session, base.PYTHON, base.TESTS / "e2e/lib/probes/soak.py", FAR[4], REQUESTS))
