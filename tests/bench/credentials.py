@@ -40,11 +40,10 @@ def run():
          ["look: no placeholder is there; replace: one is, in Authorization. A policy without credentials does neither."])
     speeds = build("searching")
     texts = list(dict.fromkeys(s["text"] for s in speeds))
-    sets = list(dict.fromkeys((s["credentials"], s["signs"]) for s in speeds))
+    sets = list(dict.fromkeys((s["credentials"], s["values"]) for s in speeds))
     show("Texts searched for the values of credentials, MB/s of CPU, one core", ["credentials", *texts],
-         [[f"{n:,}" + (", with %, & in values" if signs else "")] +
-          [next(s["mb_s"] for s in speeds if (s["text"], s["credentials"], s["signs"]) == (text, n, signs)) for text in texts]
-          for n, signs in sets], ["Pieces of 16 KiB; nine forms of each value, escapes undone."])
+         [[f"{n:,}{values}"] + [next(s["mb_s"] for s in speeds if (s["text"], s["credentials"], s["values"]) == (text, n, values)) for text in texts]
+          for n, values in sets], ["Pieces of 16 KiB; nine forms of each value, escapes undone."])
     (BENCH / "credentials.json").write_text(json.dumps({"heads": sizes, "searches": speeds}, indent=1) + "\n")
 
 

@@ -176,7 +176,7 @@ static int way_find(struct scrubber *s, enum unescape_way way, const char *data,
 	return r == 0 && plain->kinds & ~ESCAPE_LINE ? tails_collect(s, way, data, end, cut) : r;
 }
 
-/* Values with signs of escapes are looked for in each way, but for those that read a text as one before it did. */
+/* Values that have what reads as an escape are looked for in each way, but for those that read a text as one before it did. */
 static int other_ways_find(struct scrubber *s, const char *data, size_t len, bool end, size_t *cut)
 {
 	static const struct {
@@ -213,7 +213,7 @@ static int spans_find(struct scrubber *s, const char *data, size_t len, bool end
 	for (unsigned way = 0; way < UNESCAPE_WAYS; way++)
 		s->plain[way].n = 0;
 	r = signs_find(data, len, &s->signs);
-	/* A value without signs of escapes reads the same when they are undone, or begins in one: see tails_collect(). */
+	/* A value without escapes reads the same when they are undone, or begins in one: see tails_collect(). */
 	if (r == 0 && (!s->signs.n || search_has_escapes(s->search)))
 		r = spans_collect(s, 0, data, len, end, &cut);
 	if (r == 0)

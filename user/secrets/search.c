@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/chars.h"
 #include "base/cleanup.h"
 #include "secrets/locked.h"
 #include "secrets/search.h"
@@ -47,6 +48,21 @@ static inline uint32_t begin_hash(const char block[static BLOCK])
 	return (b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16) * 0x9e3779b1u >> (32 - BEGIN_BITS);
 }
 
+/* What comes behind the needle's end may be anything. */
+static bool begins_escape(const char *text, size_t len)
+{
+	switch (text[0]) {
+	case '%':
+		return (len < 2 || hex_digit(text[1]) >= 0) && (len < 3 || hex_digit(text[2]) >= 0);
+	case '\\':
+		return true; /* before others of an escape it is read with them, whatever follows */
+	case '&':
+		return len < 2 || memchr("algq#", text[1], 5); /* amp, apos, lt, gt, quot, or a number */
+	default:
+		return false;
+	}
+}
+
 static void jumps_fill(struct search *s)
 {
 	memset(s->jumps, (int)(s->window - BLOCK + 1), (size_t)1 << s->bits);
@@ -78,7 +94,7 @@ static void jumps_fill(struct search *s)
 		s->next_first[i] = *head;
 		*head = i;
 		for (uint32_t k = 0; k < p->len; k++)
-			s->has_escapes |= p->text[k] == '%' || p->text[k] == '\\' || p->text[k] == '&';
+			s->has_escapes |= begins_escape(p->text + k, p->len - k);
 	}
 }
 

@@ -19,7 +19,7 @@ struct search;
 int search_new(struct needle *needles, size_t n, struct search **ret);
 void search_free(struct search *search); /* wipes the needles; NULL is fine */
 
-/* Does a needle hold a sign that starts an escape ('%', '\\' or '&')? */
+/* Does a needle read otherwise when escapes are undone, since it holds what is one ("%41", "&amp;"), or may be with what follows? */
 bool search_has_escapes(const struct search *search);
 
 enum found {
