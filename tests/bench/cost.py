@@ -3,7 +3,8 @@
 import random
 import statistics
 
-from nets import BpfStats, Worker, bpf_ids, bpftool
+from lib.bpf import Stats
+from nets import Worker, bpf_ids, bpftool
 from table import percentile, ratio, show, spread
 
 RATIO_GOAL, NS_GOAL = 1.02, 150
@@ -140,7 +141,7 @@ def program_costs(places, pid, turns):
     for family, name in ((4, "full"), (6, "full"), (4, "outside")):
         workers = places.workers([name], family)
         try:
-            with BpfStats():
+            with Stats():
                 for op, (count, _) in {**OPERATIONS, **ONLY_COUNTED}.items():
                     if op == "rtt2" or (op.startswith("unix") and family == 6):
                         continue
@@ -159,7 +160,7 @@ def empty_cost(places, empty, turns):
     workers = places.workers(["empty"])
     seen = [empty.ask("")]
     try:
-        with BpfStats():
+        with Stats():
             for _ in range(turns):
                 workers["empty"].run("udp", OPERATIONS["udp"][0])
                 seen.append(empty.ask(""))

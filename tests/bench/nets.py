@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Pairs of network namespaces, and the timed programs that run in them."""
-import ctypes
 import json
 import os
-import platform
 import queue
 import subprocess
 import threading
@@ -183,21 +181,3 @@ def bpf_ids(pid, key):
         if key + ":" in words and ("link_type:" not in words):
             ids[int(words[key + ":"])] = path
     return ids
-
-
-class BpfStats:
-    """The kernel counts run time of BPF programs while this is open; it stops by itself when we die."""
-
-    CALL = {"x86_64": 321, "aarch64": 280}
-    ENABLE_STATS = 32
-
-    def __enter__(self):
-        attr = ctypes.create_string_buffer(128)  # type 0: BPF_STATS_RUN_TIME
-        libc = ctypes.CDLL(None, use_errno=True)
-        self.fd = libc.syscall(self.CALL[platform.machine()], self.ENABLE_STATS, attr, 128)
-        if self.fd < 0:
-            raise OSError(ctypes.get_errno(), "BPF_ENABLE_STATS")
-        return self
-
-    def __exit__(self, *exc):
-        os.close(self.fd)

@@ -23,6 +23,7 @@ SEEN = [
     r"4. NONE(.|\n)*GET https://api.example.org/v1 +(refused|no such name)",
     r"stands at SECRET, mode NONE",
     r"names asked for: api.example.org, db.corp.example\n",
+    r"6. All of this can be looked at in a browser: make run CONSOLE=1",
 ]
 
 

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from lib import base
+from lib import base, bpf
 from lib.asked import Asked
 from lib.box import Box, new_session
 from lib.world import FAR
@@ -152,6 +152,22 @@ def test_what_the_gate_refuses_is_counted_in_its_layer(net):
     d = grows(before, numbers(net))
     gate = {k: v for k, v in d.items() if k.startswith('netpawl_refusals_total{layer="gate"')}
     assert gate and sum(gate.values()) >= 1, d
+
+
+def test_runs_of_the_gates_programs_and_their_time(net):
+    """While the kernel counts them: /v1/metrics and /v1/node agree with what the kernel itself says of the program."""
+    with bpf.Stats():
+        before = numbers(net)
+        with Box(net.daemon, mode="NONE") as box:
+            for _ in range(20):
+                assert box.try_("dial", family=4, addr=FAR[4], port=9) != "ok"
+        after = numbers(net)  # each series once, whatever programs' names are cut at
+        programs = {p["program"]: p for p in net.api.ok("GET", "/v1/node")["programs"]}
+    grown = grows(before, after)
+    runs, seconds = (grown[f'netpawl_bpf_{what}_total{{program="np_connect4"}}'] for what in ("runs", "run_seconds"))
+    assert runs >= 20 and 0 < seconds / runs < 0.001, (runs, seconds)
+    assert programs["np_connect4"]["runs"] >= runs and 0 < programs["np_connect4"]["ns_per_run"] < 1_000_000
+    assert len(programs) == len(net.api.ok("GET", "/v1/node")["programs"]), "no two of one name"
 
 
 def test_no_label_is_a_sandboxs_word(net):

@@ -118,7 +118,8 @@ void kernel_node(struct kernel *kernel, struct buf *out)
 		if (bpf_obj_get_info_by_fd(kernel->programs[i].fd, &info, &size) < 0)
 			continue;
 		json_open_object(out, NULL);
-		json_put_text(out, "program", info.name, sizeof(info.name));
+		/* The kernel's own names of programs are cut, so that some are the same. */
+		json_put_text(out, "program", bpf_program__name(kernel->programs[i].prog), SIZE_MAX);
 		json_put_number(out, "runs", info.run_cnt);
 		json_put_number(out, "ns_per_run", info.run_cnt ? info.run_time_ns / info.run_cnt : 0);
 		json_close_object(out);
@@ -154,13 +155,14 @@ void kernel_metrics(struct kernel *kernel, struct buf *out)
 		      "Runs of the gate's programs, while kernel.bpf_stats_enabled is 1.");
 	for (size_t i = 0; i < kernel->n_programs; i++)
 		if (infos[i].run_cnt)
-			metric_put(out, "netpawl_bpf_runs_total", infos[i].run_cnt, "program", infos[i].name, NULL);
+			metric_put(out, "netpawl_bpf_runs_total", infos[i].run_cnt, "program",
+				   bpf_program__name(kernel->programs[i].prog), NULL);
 	metric_family(out, "netpawl_bpf_run_seconds_total", METRIC_COUNTER,
 		      "Time that these runs took; by their number it is the time of one.");
 	for (size_t i = 0; i < kernel->n_programs; i++)
 		if (infos[i].run_cnt)
 			metric_put_seconds(out, "netpawl_bpf_run_seconds_total", infos[i].run_time_ns, "program",
-					   infos[i].name, NULL);
+					   bpf_program__name(kernel->programs[i].prog), NULL);
 }
 
 void kernel_probe(struct buf *out)

@@ -8,7 +8,7 @@ import struct
 from lib import base
 
 _libc = ctypes.CDLL(None, use_errno=True)
-OBJ_GET, PROG_TEST_RUN, PROG_GET_FD_BY_ID, OBJ_GET_INFO_BY_FD = 7, 10, 13, 15
+OBJ_GET, PROG_TEST_RUN, PROG_GET_FD_BY_ID, OBJ_GET_INFO_BY_FD, ENABLE_STATS = 7, 10, 13, 15, 32
 NR_BPF = {"x86_64": 321, "aarch64": 280}[os.uname().machine]
 
 
@@ -18,6 +18,17 @@ def call(command, attr):
     if r < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return r, buf.raw
+
+
+class Stats:
+    """The kernel counts runs and their time of BPF programs while this is open; the host's sysctl stays as it is, and it ends with us."""
+
+    def __enter__(self):
+        self.fd = call(ENABLE_STATS, bytes(128))[0]  # type 0: BPF_STATS_RUN_TIME
+        return self
+
+    def __exit__(self, *exc):
+        os.close(self.fd)
 
 
 def obj_get(path):
