@@ -204,6 +204,28 @@ def test_the_notification_is_a_choice_that_is_kept(page):
     page("await pages.a.click('text=Done')")
 
 
+NOTED = """await pages.a.addInitScript(() => {
+    window.notes = [];
+    window.Notification = class { static permission = 'granted'; static async requestPermission() { return 'granted'; } constructor(title, options) { window.notes.push([title, options.body]); } close() {} };
+    Object.defineProperty(document, 'hidden', { get: () => window.away === true });
+}); await pages.a.reload(); await pages.a.waitForSelector('#state[data-state=live]')"""
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_notification_when_nobody_looks_at_the_page(rig, page, wanted):
+    """The browser's own is replaced, for a headless one shows none: what it is given, when, and that it is given nothing where it is off."""
+    page(NOTED)
+    page(f"await pages.a.click('#menu'); await pages.a.{'check' if wanted else 'uncheck'}('#pref-notify'); await pages.a.click('text=Done'); await pages.a.reload(); await pages.a.waitForSelector('#state[data-state=live]')")
+    session = rig.fresh()
+    page("await pages.a.evaluate(() => { window.away = true; })")
+    p = rig.curl(session, "https://noted.origin.test/secret-path", "-d", "x")
+    page("await pages.a.waitForSelector('#ask')")
+    assert page("return await pages.a.evaluate(() => window.notes)") == ([["netpawl: a question waits", f"{session}: POST noted.origin.test"]] if wanted else [])
+    settle(rig, session)
+    p.wait(60)
+    eventually(page, ASK, 0)
+
+
 def test_the_queue_of_several(rig, page):
     """One dialog at a time, the others are counted, and each gets its turn."""
     session = rig.fresh()
@@ -319,6 +341,36 @@ def test_the_page_outlives_the_daemon(rig, page):
     page("await pages.a.waitForSelector('#state[data-state=live]')")
     eventually(page, "return (await pages.a.locator('#rows .row:not([hidden])').allInnerTexts()).filter((t) => t.includes('after the restart')).length", 1)
     assert page("return await pages.a.locator('.row.type-gap').count()") == 0
+    assert base.eventually(lambda: rig.api.health()["inspectors"] == 2)
+
+
+def test_what_is_not_to_be_had_any_more_is_a_row_of_its_own(rig, page):
+    """The stream breaks, and what came meanwhile is gone from the record: the page says so, at its place, and goes on in order behind it."""
+    session = rig.fresh()
+    page("await pages.a.fill('#filter', '')")
+    last = rig.api.events()[-1]["seq"]
+    eventually(page, "return (await pages.a.locator('#rows .row:not([hidden])').allInnerTexts()).length > 0")
+    # Answers from now on lack three events, as those of a record lack them that has not kept them.
+    page("""await pages.a.route((u) => u.pathname === '/v1/events', async (route) => {
+        const url = route.request().url().replace(/follow=1/, 'follow=0');
+        const answer = await route.fetch({ url }).catch(() => null);
+        if (!answer) return route.abort();
+        const lines = (await answer.text()).split('\\n').filter((line) => line && !(JSON.parse(line).seq > last && JSON.parse(line).seq <= last + 3));
+        await route.fulfill({ response: answer, body: lines.map((line) => line + '\\n').join('') });
+    })""", last=last)
+    rig.daemon.stop()
+    page("await pages.a.waitForSelector('#state[data-state=lost]')")
+    rig.daemon.start()
+    for i in range(6):
+        rig.api.ok("POST", f"/v1/sessions/{session}/datasets", {"level": "INTERNAL", "dataset": f"data {i}"})
+    newest = rig.api.events()[-1]["seq"]
+    assert newest > last + 4
+    page("await pages.a.waitForSelector('.row.type-gap:not([hidden])')")
+    text = page("return (await pages.a.locator('.row.type-gap:not([hidden])').allInnerTexts()).join('|')")
+    assert f"3 events are missing here ({last + 1} to {last + 3})" in text, text
+    eventually(page, "return (await pages.a.locator('#rows .row:not([hidden])').allInnerTexts()).some((t) => t.includes('data 5'))")
+    picture(page, "gap")
+    page("await pages.a.unrouteAll({ behavior: 'ignoreErrors' })")
     assert base.eventually(lambda: rig.api.health()["inspectors"] == 2)
 
 
