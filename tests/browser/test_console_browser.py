@@ -42,6 +42,8 @@ def test_live_traffic(rig, page):
     text = page("return await pages.a.innerText('.detail')")
     for word in ("rule_allows", "open.origin.test, files.origin.test", "capture: 2000", "user-agent: curl", "wait", "receive"):
         assert word in text, (word, text)
+    page("await pages.a.context().grantPermissions(['clipboard-read', 'clipboard-write']); await pages.a.click('#as-curl')")
+    eventually(page, "return await pages.a.evaluate(() => navigator.clipboard.readText())", "curl -g -H 'user-agent: curl/" + text.split("user-agent: curl/")[1].split()[0] + "' -H 'accept: */*' 'https://open.origin.test/repos/a/b?page=2'")
     page("await pages.a.click('#make-rule')")
     assert page("return await pages.a.textContent('#rule-yaml')") == '  - allow: open.origin.test\n    methods: [GET]\n    paths: ["/repos/a/b"]\n'
     assert "GET https://open.origin.test/repos/a/b?page=2 -> allow" in page("return await pages.a.textContent('#rule-case')")

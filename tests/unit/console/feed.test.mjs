@@ -105,7 +105,10 @@ test("rows are bounded", () => {
 
 test("curl: nothing that a sandbox chose is a word of its own", () => {
   const line = curlOf({ method: "PO'ST", url: "http://x/'; rm -rf / #", request_headers: "x-a: it's\ncontent-length: 4\n", request_body: "a'b" });
-  assert.equal(line, `curl -X 'PO'\\''ST' -H 'x-a: it'\\''s' --data-binary 'a'\\''b' 'http://x/'\\''; rm -rf / #'`);
+  assert.equal(line, `curl -g -X 'PO'\\''ST' -H 'x-a: it'\\''s' --data-raw 'a'\\''b' 'http://x/'\\''; rm -rf / #'`);
+  // Neither a file of whoever pastes it, nor several requests.
+  assert.equal(curlOf({ method: "GET", url: "http://x/{a,b}[1-9]", request_headers: "@/etc/passwd: x\n@x\nfine: yes\n", request_body: "@/etc/passwd" }), "curl -g -H 'fine: yes' --data-raw '@/etc/passwd' 'http://x/{a,b}[1-9]'");
+  assert.equal(curlOf({ method: "POST", url: "http://x/", request_body: "AAH/", request_base64: true }), "echo 'AAH/' | base64 -d | curl -g -X 'POST' --data-binary @- 'http://x/'");
 });
 
 test("a rule is as narrow as what was seen", () => {
@@ -113,6 +116,10 @@ test("a rule is as narrow as what was seen", () => {
   assert.equal(yaml, '  - allow: api.x.test:8443\n    methods: [POST]\n    paths: ["/v1/a"]\n');
   assert.equal(line, "at INTERNAL\nPOST https://api.x.test:8443/v1/a?b=c -> allow\n");
   assert.equal(ruleFrom({ address: "198.51.100.1", port: 5432 }).yaml, "  - allow: 198.51.100.1:5432\n");
+  for (const path of ["/**", "/a/*/b", "/%2A%2a"]) {
+    const made = ruleFrom({ method: "GET", url: "https://x.test" + path });
+    assert.ok(!made.yaml && /star/.test(made.problem), path);
+  }
 });
 
 test("the staircase only rises", () => {

@@ -87,7 +87,8 @@ export function detail(app, box, row, { close, filter }) {
 }
 
 function ruleShow(box, event) {
-  const { yaml, test } = ruleFrom(event);
+  const { yaml, test, problem } = ruleFrom(event);
+  if (problem) return fill(box, h("p", { id: "rule-problem", class: "problem-line warn" }, problem));
   fill(box, h("h3", null, "A rule that allows it"), h("p", { class: "soft" }, "As narrow as what was seen. Put it above the first rule that denies it, and the case beside the policy."),
     h("pre", { id: "rule-yaml" }, yaml), h("button", { type: "button", onclick: () => copy(yaml) }, "Copy the rule"),
     h("h3", null, "Its case"), h("pre", { id: "rule-case" }, test), h("button", { type: "button", onclick: () => copy(test) }, "Copy the case"));

@@ -92,19 +92,22 @@ export function sameKey(row) {
 
 const quoted = (text) => "'" + String(text).replace(/'/g, "'\\''") + "'";
 
+// For a shell, and so that curl takes nothing of it for more than it is: no file behind an @, no pattern in the URL.
 export function curlOf(event) {
-  const words = ["curl"];
+  const words = ["curl", "-g"];
   if (event.method && event.method !== "GET") words.push("-X", quoted(event.method));
   for (const line of headerLines(event.request_headers)) {
     if (!/^(host|content-length|connection|transfer-encoding):/i.test(line)) words.push("-H", quoted(line));
   }
-  if (event.request_body) words.push("--data-binary", quoted(event.request_body));
+  const binary = event.request_body && event.request_base64;
+  if (binary) words.push("--data-binary", "@-");
+  else if (event.request_body) words.push("--data-raw", quoted(event.request_body));
   words.push(quoted(event.url));
-  return words.join(" ");
+  return (binary ? `echo ${quoted(event.request_body)} | base64 -d | ` : "") + words.join(" ");
 }
 
 export function headerLines(captured) {
-  return String(captured ?? "").split(/\r?\n/).filter((line) => /^[^:\s][^:]*:/.test(line));
+  return String(captured ?? "").split(/\r?\n/).filter((line) => /^[!#$%&'*+.^_`|~0-9A-Za-z-]+:/.test(line));
 }
 
 // A rule that would allow what was refused, as narrow as the event lets it be; and the case that tests it.
@@ -118,6 +121,8 @@ export function ruleFrom(event) {
   let attempt = `connect ${host}:${port ?? 443}`;
   if (event.method) {
     const path = /^[a-z]+:\/\/[^/?#]*([^?#]*)/i.exec(url)?.[1] || "/";
+    // Whoever asks for /** is not to get a rule for everything.
+    if (/\*|%2a/i.test(path)) return { problem: "No rule says this path and no other: it has a star in it, which stands for anything in rules." };
     lines.push(`    methods: [${event.method}]`, `    paths: [${JSON.stringify(path)}]`);
     attempt = `${event.method} ${url}`;
   }
