@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from lib import base
+from lib import base, kernels
 from lib.box import Box, new_session
 from lib.daemon import Daemon
 from lib.forwards import leads_into
@@ -329,35 +329,15 @@ def test_the_rules_stay_while_another_daemon_needs_them():
         assert dial() == "ok"
 
 
-NO_NETFILTER = r"""
-#include <errno.h>
-#include <linux/netlink.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-int socket(int domain, int type, int protocol)
-{
-    if (domain == AF_NETLINK && protocol == NETLINK_NETFILTER) {
-        errno = EPROTONOSUPPORT;
-        return -1;
-    }
-    return syscall(SYS_socket, domain, type, protocol);
-}
-"""
-
-
 def test_a_kernel_without_netfilter(tmp_path, monkeypatch):
     """The daemon starts there, and says what it lacks to who wants a way out."""
-    source, library = tmp_path / "none.c", tmp_path / "none.so"
-    source.write_text(NO_NETFILTER)
-    base.sh("cc", "-shared", "-fPIC", "-o", library, source)
-    monkeypatch.setenv("LD_PRELOAD", str(library))
+    monkeypatch.setenv("LD_PRELOAD", kernels.library(tmp_path, kernels.NO_NETFILTER))
     with contextlib.ExitStack() as stack:
         net = Nat(stack, inspectors=1)
         p = subprocess.run([*net.world.enter(), str(base.NETPAWL), "run", "--session", new_session("no"), "--", "true"],
                            capture_output=True, text=True, timeout=60, env=net.env())
         assert p.returncode == 125 and "a network of its own" in p.stderr, p.stderr
-        assert "no netfilter" in net.daemon.log.read_text() and net.api.health()["status"]
+        assert base.eventually(lambda: "no netfilter" in net.daemon.log.read_text()) and net.api.health()["status"]
 
 
 def test_a_policy_that_takes_it_back(nat):

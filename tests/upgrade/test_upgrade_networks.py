@@ -10,10 +10,10 @@ import time
 
 import pytest
 
-from lib import base
+from lib import base, kernels
 from lib.box import Adopted, Box
 from lib.inspected import Inspected
-from lib.world import FAR, SINK
+from lib.world import DEV, FAR, SINK
 
 NEXT = pathlib.Path(os.environ.get("NETPAWL_NEXT_BUILD", base.ROOT / "build/next/build")).resolve()
 if not (NEXT / "netpawld").exists():
@@ -54,6 +54,16 @@ class Scene(Inspected):
     def devices(self, version):
         return {p.name for p in (self.daemon.pin_dir / version / "devices").iterdir() if p.name.startswith("n") or p.name.endswith("-in")}
 
+    def filters(self):
+        """Of a kernel without links on devices: (where, device, priority) of each that is our program. The priority tells the version."""
+        found = []
+        for name in (n for n in self.made if n.startswith("container_")):
+            ns = ["nsenter", f"--net=/run/netns/{self.made[name].wired.name}"]
+            for device in ("lo", DEV):
+                lines = base.sh(*ns, "tc", "filter", "show", "dev", device, "egress").stdout.splitlines()
+                found += [(name, device, int(line.split(" pref ")[1].split()[0])) for line in lines if "np_device" in line]
+        return sorted(found)
+
     def ask(self, name, local):
         return self.made[name].payload("channels", "ask", addr=FAR[4], port=80, local=local, host="origin.test", paths=["/open/x", "/closed"])
 
@@ -68,15 +78,19 @@ class Scene(Inspected):
         assert base.eventually(lambda: self.api.health()["inspectors"] == 2, 60), self.daemon.text()[-2000:]
 
 
-@pytest.mark.parametrize("how", ["stop", "kill"])
-def test_networks_of_their_own(how):
+@pytest.mark.parametrize("how, by", [("stop", "links"), ("kill", "links"), ("kill", "filters")])
+def test_networks_of_their_own(tmp_path, monkeypatch, how, by):
+    """by: what holds the gate's program on devices; filters do without a pin, so that the new build has to go there to remove the old one's."""
+    if by == "filters":
+        monkeypatch.setenv("LD_PRELOAD", kernels.library(tmp_path, kernels.NO_TCX))
     with contextlib.ExitStack() as stack:
         scene = Scene(stack)
         made, mark = scene.made, base.token()
         for i, name in enumerate(("container_proxied", "private_proxied")):
             assert scene.ask(name, 20001 + i) == (0, {"statuses": [200, 403]})
         homes, devices = scene.homes(scene.version), scene.devices(scene.version)
-        assert len(homes) >= len(made) and devices
+        filters = scene.filters()
+        assert len(homes) >= len(made) and bool(devices) == (by == "links") and len(filters) == (6 if by == "filters" else 0), filters
         since = time.time_ns()
         for name, port in PORTS.items():
             for kind in ("stream", "dgram"):
@@ -89,6 +103,7 @@ def test_networks_of_their_own(how):
         now, = scene.pins()
         assert now != scene.version
         assert scene.homes(now) == homes and scene.devices(now) == devices
+        assert scene.filters() == [(name, device, priority + 1) for name, device, priority in filters], "none of the older build is left"
         kinds = {s["sandbox"]: s["network"] for s in scene.api.sandboxes()}
         for name, box in made.items():
             assert kinds[box.id] == {"container": "container", "private": "private", "nat": "nat"}[name.split("_")[0]], name

@@ -90,6 +90,17 @@ static void ways_out_look(struct parts *parts, struct daemon *d)
 		event_emit(d, &(struct event){ .reason = NP_R_MENDED, .who = "daemon", .text = mended });
 }
 
+static void networks_look(struct parts *parts, struct daemon *d)
+{
+	unsigned n = d->supervisor ? supervisor_networks_check(d->supervisor) : 0;
+
+	if (n)
+		part_miss(
+			parts,
+			"%u networks of sandboxes' own: inspectors do not listen there, what they must see is refused",
+			n);
+}
+
 static bool is_among(const struct parts *parts, const char *text)
 {
 	for (unsigned i = 0; i < parts->n; i++)
@@ -130,6 +141,7 @@ void parts_check(struct daemon *d)
 	disk_look(&now, d->options.state_dir);
 	records_look(&now, d);
 	ways_out_look(&now, d);
+	networks_look(&now, d);
 	parts_report(d, &now);
 	d->parts = now;
 }

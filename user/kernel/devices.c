@@ -278,15 +278,28 @@ int devices_watch(struct namespace *ns)
 
 static int container_detach_clsact(void *data)
 {
-	(void)data;
-	devices_detach_clsact(NP_ABI_VERSION);
+	const unsigned *version = data;
+
+	devices_detach_clsact(*version);
 	return 0;
+}
+
+void devices_detach_clsact_in(int netns, unsigned version)
+{
+	netns_call(netns, container_detach_clsact, &version);
+}
+
+void devices_detach_old_clsact(struct kernel *kernel, unsigned version)
+{
+	for (struct namespace *ns = namespace_next(kernel, NULL); ns; ns = namespace_next(kernel, ns))
+		if (ns->pub.wired && !kernel->features.tcx)
+			devices_detach_clsact_in(ns->pub.fd, version);
 }
 
 void devices_leave(struct namespace *ns)
 {
 	if (!ns->kernel->features.tcx)
-		netns_call(ns->pub.fd, container_detach_clsact, NULL);
+		devices_detach_clsact_in(ns->pub.fd, NP_ABI_VERSION);
 	devices_forget(ns->kernel, ns->pub.cookie, NULL, 0);
 	addresses_leave(ns->kernel, ns->pub.cookie);
 }

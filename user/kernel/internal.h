@@ -124,6 +124,7 @@ struct kernel {
 	bool sweep_due;		  /* of np_holds: sandboxes went */
 	struct table namespaces;  /* by cookie */
 	struct table homes;	  /* of sandboxes in them, by cgroup */
+	unsigned homes_failed;	  /* of a predecessor's, whose namespace is there and could not be taken over */
 	unsigned namespaces_turn; /* of namespaces_check() */
 	uint64_t netns;		  /* cookie of our own: the host's */
 	bool started;		  /* what is missing from here on was taken away */
@@ -203,6 +204,8 @@ int gate_whole(void *ctx, char problem[static 512]);
 int devices_attach(struct kernel *kernel);    /* to all that are there; idempotent */
 int devices_start(struct kernel *kernel);     /* watches netlink, attaches, has np_host_addrs filled */
 void devices_detach_clsact(unsigned version); /* of the gate with that ABI version, where the calling thread is */
+void devices_detach_clsact_in(int netns, unsigned version);
+void devices_detach_old_clsact(struct kernel *kernel, unsigned version); /* in every container's namespace */
 struct namespace;
 int devices_watch(struct namespace *ns);  /* the same as devices_start() in a container's */
 int devices_follow(struct namespace *ns); /* attaches to all that are there; idempotent */

@@ -73,6 +73,9 @@ int kernel_devices_look(struct kernel *kernel);
 bool kernel_cgroup_is_there(const struct kernel *kernel, uint64_t cgroup_id);
 /* It goes with the last of its sandboxes. An unknown one is fine. */
 void kernel_netns_remove(struct kernel *kernel, uint64_t cgroup_id);
+/* Tries once more to take over homes of a predecessor's that failed (descriptors, memory), and returns how many still do. *ret_tried: there
+ * were any. */
+unsigned kernel_netns_mend(struct kernel *kernel, bool *ret_tried);
 /* A predecessor knew its home, and nobody was there when this daemon looked. */
 bool kernel_netns_lost(const struct kernel *kernel, uint64_t cgroup_id);
 const struct kernel_netns *kernel_netns_find(const struct kernel *kernel, uint64_t cgroup_id);

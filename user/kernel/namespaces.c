@@ -129,6 +129,8 @@ static int thread_look(void *data, pid_t thread)
 	if (fs_path(path, "/proc/%d/ns/net", (int)thread) < 0)
 		return 0;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+		return -errno;
 	if (fd < 0 || fstat(fd, &st) < 0 || st.st_ino == search->other ||
 	    netns_call(fd, cookie_read, &search->cookie) < 0)
 		return 0; /* gone, or somewhere else */
@@ -315,10 +317,13 @@ static void home_recover(struct kernel *kernel, uint64_t cgroup_id, const struct
 		return;
 	if (ns)
 		search.fd = fcntl(ns->pub.fd, F_DUPFD_CLOEXEC, 0);
-	else
-		cgroup_each_process(&cg, process_look, &search);
-	r = search.fd < 0 ? 0 : kernel_netns_add(kernel, cgroup_id, search.fd, value->bound, &ignored);
-	if (r < 0) /* of an adopted one it is tried again: adopted_look() */
+	r = ns && search.fd < 0 ? -errno : ns ? 0 : cgroup_each_process(&cg, process_look, &search);
+	if (r >= 0 && search.fd >= 0)
+		r = kernel_netns_add(kernel, cgroup_id, search.fd, value->bound, &ignored);
+	if (r >= 0)
+		return;
+	kernel->homes_failed++;
+	if (!kernel->started)
 		log_error("%s: nobody listens in its network namespace or sees its devices, what the inspector must "
 			  "see is refused: %s",
 			  cg.path, strerror(-r));
@@ -347,6 +352,33 @@ static void namespaces_forget(struct kernel *kernel)
 			bpf_map_delete_elem(map, &cookies[i]);
 }
 
+/* Twice: nobody may be left in one container of a pod, but in another. */
+static void homes_recover(struct kernel *kernel, const __u64 *ids, size_t n)
+{
+	int map = bpf_map__fd(kernel->skel->maps.np_homes);
+	struct np_home value;
+
+	for (size_t i = 0; i < 2 * n; i++) {
+		if (i % n == 0)
+			kernel->homes_failed = 0;
+		if (bpf_map_lookup_elem(map, &ids[i % n], &value) == 0)
+			home_recover(kernel, ids[i % n], &value);
+	}
+}
+
+unsigned kernel_netns_mend(struct kernel *kernel, bool *ret_tried)
+{
+	size_t n = 0;
+	_free_ __u64 *ids = NULL;
+
+	*ret_tried = kernel->homes_failed;
+	if (*ret_tried)
+		ids = map_keys(bpf_map__fd(kernel->skel->maps.np_homes), sizeof(*ids), NP_HOMES_MAX, &n);
+	if (ids)
+		homes_recover(kernel, ids, n);
+	return kernel->homes_failed;
+}
+
 int namespaces_open(struct kernel *kernel)
 {
 	int map = bpf_map__fd(kernel->skel->maps.np_homes);
@@ -356,10 +388,7 @@ int namespaces_open(struct kernel *kernel)
 
 	if (!ids)
 		return -ENOMEM;
-	/* Twice: nobody may be left in one container of a pod, but in another. */
-	for (size_t i = 0; i < 2 * n; i++)
-		if (bpf_map_lookup_elem(map, &ids[i % n], &value) == 0)
-			home_recover(kernel, ids[i % n], &value);
+	homes_recover(kernel, ids, n);
 	/* Where nobody was found, a socket may be all the same, and its owner comes back: the devices stay guarded. */
 	for (size_t i = 0; i < n; i++)
 		if (bpf_map_lookup_elem(map, &ids[i], &value) == 0 && value.bound && !namespace_at(kernel, value.netns))

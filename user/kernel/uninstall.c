@@ -10,36 +10,68 @@
 #include "kernel/old_gate.h"
 #include "netns/way_out.h"
 
-/* The first adopted cgroup of a version's map in which processes still run: 1 with its path, or 0. */
-static int find_adopted(const char *pin_dir, unsigned version, const char *map, const char *mount, const char *slice,
-			struct gate_cgroup *ret)
+/* Adopted cgroups of a version's map in which processes still run, until fn returns something else than 0: that, or 0. */
+static int adopted_each(const char *pin_dir, unsigned version, const char *map, const char *mount, const char *slice,
+			int (*fn)(void *data, const struct gate_cgroup *cg), void *data)
 {
 	char path[FS_PATH_SIZE];
 	_close_ int fd = -1;
 	__u64 key, *previous = NULL;
+	struct gate_cgroup cg;
+	int r = 0;
 
 	if (fs_path(path, "%s/v%u/maps/%s", pin_dir, version, map) < 0)
 		return 0;
 	fd = bpf_obj_get(path);
 	if (fd < 0 || fs_path(path, "%s/%s/", mount, slice) < 0)
 		return 0;
-	while (bpf_map_get_next_key(fd, previous, &key) == 0) {
+	while (r == 0 && bpf_map_get_next_key(fd, previous, &key) == 0) {
 		previous = &key;
-		if (cgroup_by_id(mount, key, ret) == 0 && strncmp(ret->path, path, strlen(path)) != 0 &&
-		    cgroup_populated(ret))
-			return 1;
+		if (cgroup_by_id(mount, key, &cg) == 0 && strncmp(cg.path, path, strlen(path)) != 0 &&
+		    cgroup_populated(&cg))
+			r = fn(data, &cg);
 	}
-	return 0;
+	return r;
 }
 
 /* Of our own gate, or of an older one that nobody has taken over from. */
-static int find_adopted_anywhere(const char *pin_dir, const char *mount, const char *slice, struct gate_cgroup *ret)
+static int adopted_each_anywhere(const char *pin_dir, const char *mount, const char *slice,
+				 int (*fn)(void *data, const struct gate_cgroup *cg), void *data)
 {
-	int r = find_adopted(pin_dir, NP_ABI_VERSION, "np_sandboxes", mount, slice, ret);
+	int r = adopted_each(pin_dir, NP_ABI_VERSION, "np_sandboxes", mount, slice, fn, data);
 
 	for (size_t i = 0; r == 0 && old_gate_at(i); i++)
-		r = find_adopted(pin_dir, old_gate_at(i)->version, old_gate_at(i)->map, mount, slice, ret);
+		r = adopted_each(pin_dir, old_gate_at(i)->version, old_gate_at(i)->map, mount, slice, fn, data);
 	return r;
+}
+
+static int adopted_take(void *data, const struct gate_cgroup *cg)
+{
+	*(struct gate_cgroup *)data = *cg;
+	return 1;
+}
+
+/* Filters of clsact have no pin: in a container's network namespace they stay until somebody goes there. */
+static int filters_remove_at(void *data, pid_t pid)
+{
+	char path[FS_PATH_SIZE];
+	_close_ int netns = -1;
+
+	(void)data;
+	fs_path(path, "/proc/%d/ns/net", (int)pid);
+	netns = open(path, O_RDONLY | O_CLOEXEC);
+	if (netns < 0)
+		return 0; /* gone: the next one is where it was */
+	devices_detach_clsact_in(netns, NP_ABI_VERSION);
+	for (size_t i = 0; old_gate_at(i); i++)
+		devices_detach_clsact_in(netns, old_gate_at(i)->version);
+	return 1;
+}
+
+static int filters_remove(void *data, const struct gate_cgroup *cg)
+{
+	cgroup_each_process(cg, filters_remove_at, data);
+	return 0;
 }
 
 static int slice_remove(const char *mount, const char *slice, const char *suffix, char problem[static 512])
@@ -93,7 +125,7 @@ int kernel_uninstall(const char *pin_dir, const char *slice, bool force, char pr
 	r = cgroup_mount_find(mount);
 	if (r < 0)
 		return r;
-	if (!force && find_adopted_anywhere(pin_dir, mount, slice, &adopted)) {
+	if (!force && adopted_each_anywhere(pin_dir, mount, slice, adopted_take, &adopted)) {
 		snprintf(problem, 512,
 			 "%.300s was adopted and processes run in it; they would get their network back. "
 			 "End them first, or use --force",
@@ -109,6 +141,7 @@ int kernel_uninstall(const char *pin_dir, const char *slice, bool force, char pr
 	if (r < 0)
 		return r;
 	ways_out_remove(mount);
+	adopted_each_anywhere(pin_dir, mount, slice, filters_remove, NULL);
 	pins_remove_tree(path);
 	r = upgrade_remove_old(pin_dir);
 	rmdir(pin_dir);

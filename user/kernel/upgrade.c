@@ -334,5 +334,8 @@ int kernel_upgrade_finish(struct kernel *kernel, unsigned *ret_from, unsigned *r
 	if (!kernel->upgraded_from)
 		return 0;
 	failpoint("upgrade_ready");
+	for (size_t i = 0; old_gate_at(i); i++)
+		if (old_is_there(kernel->config.pin_dir, old_gate_at(i)))
+			devices_detach_old_clsact(kernel, old_gate_at(i)->version);
 	return upgrade_remove_old(kernel->config.pin_dir);
 }

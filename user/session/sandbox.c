@@ -409,6 +409,8 @@ void sandbox_check(struct service *service, struct sandbox *sandbox)
 			placed_check(service, sandbox);
 		return;
 	}
+	if (sandbox->recovered && !sandbox->pub.own_network) /* found late: the start lacked something */
+		own_network_note(service, sandbox);
 	if (gate->cgroup_populated(gate->ctx, &sandbox->pub.cgroup)) {
 		sandbox->pub.ever_populated = true;
 		if (placed_check(service, sandbox))

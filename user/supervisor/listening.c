@@ -14,6 +14,8 @@
 #include "base/log.h"
 #include "supervisor/supervisor_internal.h"
 
+#define UNSERVED_TRIES 8 /* namespaces that are tried again in vain in one look: a process each */
+
 struct listening {
 	LIST_ENTRY(listening) next;
 	const struct kernel_netns *netns;
@@ -80,22 +82,52 @@ static int listening_add(struct supervisor *w, const struct kernel_netns *netns,
 	return 0;
 }
 
+static bool has_listeners(const struct supervisor *w, const struct kernel_netns *netns)
+{
+	const struct listening *l = LIST_FIRST(&w->namespaces);
+
+	while (l && l->netns != netns)
+		l = LIST_NEXT(l, next);
+	return l;
+}
+
 /* Also where nobody is led to any more, since the sandbox was raised: how far that one is, is not known here yet. */
 void namespaces_listen(struct supervisor *w)
 {
 	const char *cgroup = kernel_inspector_cgroup(w->config.kernel);
+	const bool anew = LIST_EMPTY(&w->namespaces), first = !w->unserved;
 	const struct kernel_netns *netns;
 
+	w->unserved = 0;
 	for (netns = kernel_netns_next(w->config.kernel, NULL); netns;
 	     netns = kernel_netns_next(w->config.kernel, netns)) {
 		struct inspector_sockets sockets;
-		int r = netns_listen_in(cgroup, netns->fd, &sockets);
+		int r = 0;
 
+		if (!anew && has_listeners(w, netns))
+			continue;
+		if (first || w->unserved < UNSERVED_TRIES)
+			r = netns_listen_in(cgroup, netns->fd, &sockets);
+		else
+			r = -EAGAIN; /* they lack the same as the others: the next look tries again */
 		if (r == 0)
 			r = listening_add(w, netns, &sockets);
-		if (r < 0) /* what it should see is refused */
+		if (r == 0)
+			continue;
+		w->unserved++; /* what it should see is refused */
+		if (first)
 			log_error("the inspector cannot listen in a sandbox's own network namespace: %s", strerror(-r));
 	}
+}
+
+unsigned supervisor_networks_check(struct supervisor *w)
+{
+	bool tried;
+	unsigned failed = kernel_netns_mend(w->config.kernel, &tried);
+
+	if (tried || w->unserved)
+		namespaces_listen(w);
+	return failed + w->unserved;
 }
 
 void namespaces_unlisten(struct supervisor *w)

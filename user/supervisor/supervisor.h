@@ -61,6 +61,8 @@ int supervisor_policy(struct supervisor *supervisor, const struct buf *policy, c
 void supervisor_secret(struct supervisor *supervisor, const char *policy, const char *name);
 /* Sandboxes may be made with a way out of a network of their own, by the policy that holds from now on. */
 void supervisor_way_out(struct supervisor *supervisor, bool wanted);
+/* Has inspectors listen in networks of sandboxes' own where that failed before; in how many it still does. */
+unsigned supervisor_networks_check(struct supervisor *supervisor);
 /* The host's rules for ways out, if there are some. 0: they are there; 1: they were not, and are again; -errno. */
 int supervisor_way_out_check(const struct supervisor *supervisor);
 /* What this host lacks for it; empty: nothing that is known. NULL: the policy does not say so. */

@@ -88,6 +88,7 @@ struct supervisor {
 	struct inspector_sockets sockets;
 	struct ways_out ways_out;	       /* of those of sandboxes */
 	struct listening_list namespaces;      /* sockets in those of sandboxes: listening.c's */
+	unsigned unserved;		       /* namespaces where there are none, and should be */
 	uint64_t sockets_of;		       /* the cgroup that they were made in */
 	int settings, roots, policy;	       /* blobs */
 	struct link_proxy_logins proxy_logins; /* for the policy */
