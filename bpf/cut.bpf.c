@@ -31,6 +31,13 @@ struct np_cut_query {
 	struct np_seen seen;
 };
 
+static __always_inline struct np_cut_state *np_cut_state(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&np_cut, &zero);
+}
+
 static __always_inline bool np_flow_owner_is(const struct np_cut_flow *flow, __u64 id)
 {
 	__u64 *owner = bpf_map_lookup_elem(&np_cut_flows, flow);
@@ -67,13 +74,25 @@ __noinline int np_flow_is_own(const struct np_cut_flow *flow, __u64 id)
 	return np_flow_owner_is(&back, id);
 }
 
-static __always_inline void np_flow_remember(struct np_cut_state *state, struct np_cut_flow *flow, __u64 id)
+/* server: of a socket that takes datagrams from everyone. A function of its own, for its copy of the flow: 6.1 looks nothing up by
+ * what a function was given, and its caller's stack has no room. */
+__noinline int np_flow_remember(const struct np_cut_flow *flow, __u64 id, __u32 server)
 {
-	long r = bpf_map_update_elem(&np_cut_flows, flow, &id, BPF_ANY);
+	struct np_cut_state *state = np_cut_state();
+	struct np_cut_flow key;
+	__u64 owner = id;
+	long r;
 
+	if (!flow || !state)
+		return 0;
+	key = *flow;
+	if (server)
+		__builtin_memset(&key.far_addr, 0, sizeof(key.far_addr)); /* nobody, in either family's form */
+	r = bpf_map_update_elem(&np_cut_flows, &key, &owner, BPF_ANY);
 	state->remembered++;
 	if (r)
 		np_error_count(NP_AT_FLOW_INSERT, r); /* then it is taken for foreign, and cut */
+	return 0;
 }
 
 /* Is it one of a sandbox that the daemon asked for? */
@@ -94,7 +113,7 @@ static __always_inline bool np_cut_owner_find(struct np_cut_query *query)
 /* True when what leads somewhere has to go in this pass. */
 static __always_inline bool np_cut_wants_open(struct np_cut_query *query, bool connected, struct np_cut_state *state)
 {
-	struct np_cut_flow *flow = &query->seen.order.flow;
+	const struct np_cut_flow *flow = &query->seen.order.flow;
 	struct np_facts f = {};
 	__u64 netns;
 
@@ -121,7 +140,7 @@ static __always_inline bool np_cut_wants_open(struct np_cut_query *query, bool c
 	if (!np_must_cut(&f, false))
 		return false;
 	if (connected && f.local && !np_addr_is_metadata(&f.addr)) {
-		np_flow_remember(state, flow, query->id);
+		np_flow_remember(flow, query->id, false);
 		state->local++;
 		return false;
 	}
@@ -145,13 +164,6 @@ static __always_inline void np_cut_one(struct bpf_iter_meta *meta, struct sock_c
 		state->failed++;
 		np_error_count(NP_AT_SOCK_DESTROY, r);
 	}
-}
-
-static __always_inline struct np_cut_state *np_cut_state(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&np_cut, &zero);
 }
 
 /* No program has it, and what it had to send, or its FIN, is not acknowledged. */
@@ -192,7 +204,7 @@ static __always_inline bool np_cut_wants_caller(struct np_cut_state *state, stru
 	sandbox = bpf_map_lookup_elem(&np_sandboxes, id);
 	if (!sandbox || sandbox->rung.mode == NP_NONE)
 		return true;
-	np_flow_remember(state, &query->seen.order.flow, *id);
+	np_flow_remember(&query->seen.order.flow, *id, false);
 	return false;
 }
 
@@ -214,17 +226,6 @@ static __always_inline bool np_cut_wants_tcp(struct np_cut_query *query, struct 
 	return np_cut_wants_open(query, true, state);
 }
 
-static __always_inline void np_cut_remember_server(struct np_cut_query *query, struct np_cut_state *state)
-{
-	struct np_cut_flow flow;
-
-	if (!np_cut_owner_find(query))
-		return;
-	flow = query->seen.order.flow;
-	__builtin_memset(&flow.far_addr, 0, sizeof(flow.far_addr)); /* nobody, in either family's form */
-	np_flow_remember(state, &flow, query->id);
-}
-
 /* Likewise of UDP. */
 static __always_inline bool np_cut_wants_udp(struct np_cut_query *query, struct np_cut_state *state)
 {
@@ -240,8 +241,8 @@ static __always_inline bool np_cut_wants_udp(struct np_cut_query *query, struct 
 	/* An unconnected socket at a place of its own choice is a server: it stays, for its own sandbox. One where
 	 * the kernel put it is a client that may be waiting for an answer that will never come. */
 	if (!connected && (BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) & NP_SOCK_BIND_LOCKS)) {
-		if (state->pass == NP_CUT_LOOK)
-			np_cut_remember_server(query, state);
+		if (state->pass == NP_CUT_LOOK && np_cut_owner_find(query))
+			np_flow_remember(&query->seen.order.flow, query->id, true);
 		return false;
 	}
 	if (!connected && state->reload)
