@@ -14,7 +14,7 @@
 # make test-clients  curl, wget, Python, Node, Go, Java, git, npm, apt and others through the inspector
 # make test-monitoring  metrics and alert rules by Debian's promtool, HAR by its schema
 # make test-upgrade  from builds of ABI versions 4 and 6, made from the git history, to this one, and from this one to the next, under traffic
-# make bench      measure, print ratios, write JSON into build/bench/
+# make bench      measure, print ratios, write JSON into build/bench/; QUICK=1: less of everything, T="--only run,restart": some parts
 # make vm         run the gate on Debian's 6.1 and 6.12 kernels, emulated: KERNELS="6.1 6.12 6.12-nolsm"
 # make differential  DIFF_POLICIES (1000) random policies against a real sandbox, the manual and explain; DIFF_SEED repeats one
 # make mutate     MUTANTS (20000) requests and responses that are nearly right, to three origins each; MUTANTS_SEED repeats one
@@ -468,7 +468,7 @@ prove:
 	$(Q)$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=20 FUZZ_FLAGS="-seed=1 -runs=100000"
 
 bench: all
-	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/bench/bench.py
+	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/bench/bench.py $(if $(QUICK),--quick) $(T)
 
 # Static: it also runs in sandboxes of a machine that has hardly any files.
 $(BUILD)/tests/vm/check: tests/vm/check.c

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Benchmarks of the gate, the policy and the inspector: ratios to peers that are measured in the same run, in turns.
 
-    NETPAWL_BUILD=build tests/bench/bench.py [--quick]
+    NETPAWL_BUILD=build tests/bench/bench.py [--quick] [--only PART,...]      (make bench, make bench QUICK=1)
 
 Needs root. Everything happens in network namespaces, cgroups and a bpf file system of its own, which are gone at
 the end. Writes BUILD/bench/gate.json, policy.json, credentials.json, run.json, restart.json, inspect.json, dns.json, decisions.json, held.json, scrubbing.json, containers.json and many.json. raise.py, run.py, restart.py,
@@ -17,6 +17,7 @@ import resource
 import signal
 import sys
 import time
+import traceback
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
@@ -48,6 +49,7 @@ FULL = {"boxes": (1, 100, 10000), "escalations": 250, "batches": 4, "rounds": 30
 QUICK = {"boxes": (1, 100), "escalations": 40, "batches": 2, "rounds": 8, "turns": 3, "starts": 30, "seconds": 120}
 CROWD, ELSEWHERE = 10000, 100000  # closed connections; open sockets of others
 PARTS = (starting, restart, inspection, lookups, decisions, held, scrubbing, followers, containers, many)  # each with QUICK and FULL, which have the seconds that it may take
+SLOW = 3  # times what a part takes on idle cores, and it is stopped
 REGISTER_SECONDS, REGISTER_STEP = 60, 500  # what registering may take; beyond it there are fewer sandboxes
 
 
@@ -195,14 +197,54 @@ def measure(bench, size, out):
         out["escalation"][str(bench.have)] = escalation.run(bench.client, bench.peers, title, few, escalation.FEW)
 
 
+class TooLong(Exception):
+    pass
+
+
+def gate(quick, with_nft):
+    """The part that is in this file: what a raise takes, and what FULL costs."""
+    started = time.monotonic()
+    out = {"kernel": platform.release(), "cpus": os.cpu_count(), "quick": quick, "load": os.getloadavg()[0]}
+    with contextlib.ExitStack() as stack:
+        measure(Bench(stack, with_nft), QUICK if quick else FULL, out)
+    out["seconds"] = time.monotonic() - started
+    (BENCH / "gate.json").write_text(json.dumps(out, indent=1) + "\n")
+
+
+def parts_of(quick, with_nft):
+    """{name: (what it does, seconds that it may take)}, in order."""
+    parts = {"policy": (policy.run, 120), "credentials": (credentials.run, 120),
+             "gate": (lambda: gate(quick, with_nft), (QUICK if quick else FULL)["seconds"])}
+    for part in PARTS:
+        parts[part.__name__] = (lambda part=part: part.run(quick), (part.QUICK if quick else part.FULL)["seconds"])
+    return parts
+
+
+def part_run(run, seconds):
+    """Why it failed, or None. A part that fails is no reason not to measure the others."""
+    signal.alarm(SLOW * seconds)
+    try:
+        run()
+    except (Exception, SystemExit) as e:
+        traceback.print_exc()
+        return f"{type(e).__name__}: {e}".splitlines()[0]
+    finally:
+        signal.alarm(0)
+    left = base.leftovers()
+    return f"left behind: {left}" if left else None
+
+
+def too_long(*_):
+    raise TooLong("it took too long")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="less of everything, about two minutes")
+    parser.add_argument("--quick", action="store_true", help="less of everything: some minutes")
+    parser.add_argument("--only", metavar="PART,...", help="only these parts")
     args = parser.parse_args()
-    size = QUICK if args.quick else FULL
-    for number in (signal.SIGTERM, signal.SIGALRM):
-        signal.signal(number, lambda n, _: sys.exit(f"bench: stopped by {signal.Signals(n).name}"))
-    signal.alarm(size["seconds"] + sum((part.QUICK if args.quick else part.FULL)["seconds"] for part in PARTS))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench: stopped by SIGTERM"))
+    signal.signal(signal.SIGALRM, too_long)
     if os.geteuid() != 0:
         sys.exit("bench: needs root")
     missing = install(["nftables", "libnftables-dev", "bubblewrap"])
@@ -210,30 +252,22 @@ def main():
     for name in missing:
         print(f"bench: {name} cannot be installed: its lines are left out")
     build(with_nft)
-    started = time.monotonic()
-    out = {"kernel": platform.release(), "cpus": os.cpu_count(), "quick": args.quick, "load": os.getloadavg()[0]}
-    print(f"netpawl on Linux {out['kernel']}, {out['cpus']} CPUs, load {out['load']:.1f}")
-    at = lambda n, what: print(f"-- part {n} of {3 + len(PARTS)}: {what}, {time.monotonic() - started:.0f} s so far", flush=True)
-    at(1, "policy")
-    policy.run()
-    at(2, "credentials")
-    credentials.run()
-    at(3, "gate")
-    with contextlib.ExitStack() as stack:
-        measure(Bench(stack, with_nft), size, out)
-    out["seconds"] = time.monotonic() - started
-    (BENCH / "gate.json").write_text(json.dumps(out, indent=1) + "\n")
-    print(f"{out['seconds']:.0f} s; {BENCH / 'gate.json'}")
-    took = {"gate and policy": out["seconds"]}
-    for n, part in enumerate(PARTS):
-        at(4 + n, part.__name__)
+    parts = parts_of(args.quick, with_nft)
+    wanted = args.only.split(",") if args.only else list(parts)
+    if set(wanted) - set(parts):
+        sys.exit(f"bench: parts are {', '.join(parts)}")
+    started, took, failed = time.monotonic(), {}, {}
+    print(f"netpawl on Linux {platform.release()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
+    for n, name in enumerate(wanted, 1):
+        print(f"-- part {n} of {len(wanted)}: {name}, {time.monotonic() - started:.0f} s so far", flush=True)
         began = time.monotonic()
-        part.run(args.quick)
-        took[part.__name__] = time.monotonic() - began
+        why = part_run(*parts[name])
+        took[name] = time.monotonic() - began
+        if why:
+            failed[name] = why
     print("seconds: " + ", ".join(f"{name} {seconds:.0f}" for name, seconds in took.items()) + f"; {sum(took.values()):.0f} in all")
-    left = base.leftovers()
-    if left:
-        sys.exit(f"bench: left behind: {left}")
+    if failed:
+        sys.exit("bench: " + "; ".join(f"{name} failed: {why}" for name, why in failed.items()))
 
 
 if __name__ == "__main__":
