@@ -268,6 +268,10 @@ class Session:
                 return one["placeholder"]
         raise Error(404, "no_such_credential", f"the session may use no credential {name}")
 
+    def credentials(self):
+        """The policy's credentials as an operator may see them, never their values: uses, and how many tokens were captured for each."""
+        return self.client.call("GET", "/v1/credentials")["credentials"]
+
     def why(self, last=None):
         """What was refused lately, why, and what the session may do instead; "text" is for the agent to read."""
         return self._call("GET", "/why", last=last)

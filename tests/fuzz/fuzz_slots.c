@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const char policy_text[] = "version: 1\ncredentials:\n"
 				  "  a: {source: {env: A}, placeholder: {like: 'ghp_{36}'}}\n"
 				  "  b: {source: {env: B}, placeholder: {like: 'ghp_{22}'}}\n"
-				  "  c: {source: {env: C}, placeholder: {like: '{11}-{11}-{4}'}}\n"
+				  "  c: {source: {env: C}, placeholder: {like: 'c{24}-{4}c'}}\n" /* ends as it begins */
 				  "  d: {source: {env: D}, placeholder: {like: jwt}}\n";
 static struct policy *policy;
 #define SESSIONS 64

@@ -17,7 +17,7 @@ static const char credentials_help[] =
 	"       netpawl credentials refresh [NAME] [OPTIONS]\n"
 	"       netpawl credentials test NAME [OPTIONS]\n\n"
 	"Lists the credentials of the live policy: whom they are for, whether their source has given a value, how\n"
-	"old that is, and when it was used last. Values are never shown.\n\n"
+	"old that is, when it was used last, and how many tokens were captured for it. Values are never shown.\n\n"
 	"refresh asks the source of one, or of all, for a new value. test does so for one, and says what came of "
 	"it.\n\n"
 	"Options:\n" OPTIONS_COMMON "\nExample:\n"
@@ -25,7 +25,7 @@ static const char credentials_help[] =
 	"Exit codes: 0 done, and every one that was asked for has a value; 1 refused, failed, or a source gave none;\n"
 	"2 wrong usage; 3 no daemon.\n";
 
-static const char *const columns[] = { "NAME", "STATE", "SOURCE", "FOR", "AGE", "LAST USED", "USES", "PROBLEM" };
+static const char *const columns[] = { "NAME", "STATE", "SOURCE", "FOR", "AGE", "LAST USED", "USES", "TOKENS", "PROBLEM" };
 
 static int list_get(const struct cli *cli, struct api_answer *ret)
 {
@@ -74,6 +74,8 @@ static void row_add(struct table *table, const json_t *one, uint64_t now_us)
 {
 	_buf_ struct buf hosts = BUF_INIT(1u << 20), age = BUF_INIT(64), used = BUF_INIT(64);
 	_free_ char *uses = scalar_text(json_object_get(one, "uses"));
+	_free_ char *tokens = json_is_true(json_object_get(one, "captures")) ? scalar_text(json_object_get(one, "tokens"))
+									     : strdup("-");
 
 	hosts_put(&hosts, json_object_get(one, "for"));
 	ago_put(&age, member_text(one, "fetched"), now_us, "-", "");
@@ -81,7 +83,7 @@ static void row_add(struct table *table, const json_t *one, uint64_t now_us)
 	if (buf_error(&hosts) || buf_error(&age) || buf_error(&used))
 		return;
 	table_add(table, member_text(one, "name"), member_text(one, "state"), member_text(one, "source"), hosts.data,
-		  age.data, used.data, uses, member_text(one, "problem"));
+		  age.data, used.data, uses, tokens, member_text(one, "problem"));
 }
 
 static void list_print(const json_t *list, const char *only)

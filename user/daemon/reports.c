@@ -172,6 +172,8 @@ bool on_report(void *data, const struct ledger_entry *of, const struct link_requ
 		r.event.suppressed = event_number(ledgers_suppressed(ledgers, entry));
 	if (r.event.credential && NP_REASON_ALLOWS(r.event.reason))
 		vault_note_use(d->vault, r.event.credential);
+	if (r.event.captured)
+		vault_note_tokens(d->vault, r.event.captured, r.event.tokens);
 	event_emit(d, &r.event);
 	if (d->service && r.event.url && r.event.session)
 		service_request_note(d->service, &(struct trail_request){ .session = r.event.session,

@@ -101,6 +101,8 @@ bool translate_request(const struct link_request *reported, const char *const ta
 		.method = tails[LINK_METHOD],
 		.url = tails[LINK_URL],
 		.credential = text_or_null(r->credential, sizeof(r->credential)),
+		.tokens = r->tokens < NP_TOKENS_ISSUED ? r->tokens : NP_TOKENS_ISSUED,
+		.captured = text_or_null(r->captured, sizeof(r->captured)),
 		.proxy = tails[LINK_PROXY],
 		.status = r->status,
 		.http = version_text(r->http),

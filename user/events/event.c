@@ -92,6 +92,8 @@ void event_to_json(const struct event *event, struct buf *out)
 	put_string(out, "method", event->method);
 	put_string(out, "url", event->url);
 	put_string(out, "credential", event->credential);
+	put_number_if(out, "tokens", event->tokens);
+	put_string(out, "captured", event->captured);
 	put_string(out, "proxy", event->proxy);
 	put_number_if(out, "status", event->status);
 	put_string(out, "http", event->http);

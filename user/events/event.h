@@ -42,6 +42,8 @@ struct event {
 	/* a request that the inspector judged */
 	const char *method, *url;
 	const char *credential;	 /* name of the one that it carried, or was refused for */
+	uint32_t tokens;	 /* that were captured from its response, ... */
+	const char *captured;	 /* ... for the credential of this name */
 	const char *proxy;	 /* URL of the upstream proxy that it went by */
 	unsigned status;	 /* what the client was answered */
 	const char *http;	 /* version that the client spoke: "1.1" */

@@ -16,6 +16,7 @@ struct head;
 struct carried {
 	char names[NP_CARRIED_MAX]
 		  [NP_NAME_MAX + 1]; /* of the credentials whose values it carries: the policy may change */
+	bool issued[NP_CARRIED_MAX]; /* it is a token that was captured for that one, and not its value */
 	unsigned n;
 	uint64_t generation; /* of worker->secrets when it began: stage_echo.c searches for these values */
 	bool tls;	     /* of the origin's leg */

@@ -137,6 +137,8 @@ static int secret_learn(struct worker *worker, struct link_secret *message, size
 		      : -EPROTO;
 
 	explicit_bzero(message, len);
+	if (!worker->secrets.n) /* no sandbox is inspected any more: tokens go with the values */
+		token_watch_free(&worker->tokens);
 	if (r < 0 && whole)
 		log_error("the value of a credential cannot be kept: %s", strerror(-r));
 	return whole ? 0 : r;
@@ -312,7 +314,9 @@ static int message_take(struct worker *worker, enum link_type type, void *data, 
 		return secret_learn(worker, data, len);
 	case LINK_PLACEHOLDER_KEY:
 		memcpy(&worker->placeholder_key, data, len);
-		return 0;
+		sealer_free(worker->sealer);
+		worker->sealer = NULL;
+		return sealer_new(&worker->placeholder_key, &worker->sealer);
 	case LINK_MAKE_CA:
 		return ca_make(worker, data);
 	case LINK_NAME:
@@ -389,6 +393,9 @@ void worker_forget(struct worker *worker)
 	proxy_logins_drop(&worker->proxy_logins);
 	proxy_logins_drop(&worker->next_proxy_logins);
 	secret_watch_free(&worker->secret_watch);
+	token_watch_free(&worker->tokens);
+	sealer_free(worker->sealer);
+	worker->sealer = NULL;
 	secrets_keep(&worker->secrets, NULL);
 	worker->dialer = NULL;
 	worker->roots = worker->system = NULL;

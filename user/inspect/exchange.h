@@ -15,6 +15,7 @@ struct carried;
 struct echo;
 struct leak;
 struct origin_dial_result;
+struct tokens;
 struct withheld;
 
 #define STAGES_MAX 16
@@ -66,6 +67,7 @@ struct exchange {
 	struct carried *carried;	     /* stage_credentials.c's; NULL: the policy has no credentials */
 	struct leak *leak;		     /* of a request's body that comes coded: stage_leak.c's */
 	struct echo *echo;		     /* of a response that is searched: stage_echo.c's */
+	struct tokens *tokens;		     /* of one that may have tokens: stage_tokens.c's */
 	uint64_t sent_ns, head_ns;
 };
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "inspect/exchange.h"
 #include "inspect/tunnel.h"
+#include "policy/credential.h"
 #include "tls/ca.h"
 #include "tls/origin.h"
 
@@ -56,10 +57,22 @@ static void session_drop_kept_ca(struct session *session)
 	session->ca_data = NULL;
 }
 
+static bool policy_captures(const struct policy *policy)
+{
+	for (size_t i = 0; i < policy->n_credentials; i++)
+		if (policy->credentials[i].capture)
+			return true;
+	return false;
+}
+
 const struct placeholder_set *session_placeholders(const struct worker *worker, struct session *session)
 {
-	if (!session->placeholders && worker->policy->n_credentials)
-		placeholder_set_new(worker->policy, &worker->placeholder_key, session->name, &session->placeholders);
+	if (session->placeholders || !worker->policy->n_credentials ||
+	    placeholder_set_new(worker->policy, &worker->placeholder_key, session->name, &session->placeholders) < 0)
+		return session->placeholders;
+	if (worker->sealer && policy_captures(worker->policy) &&
+	    placeholder_set_add_tokens(session->placeholders, worker->sealer, worker->policy, session->name) < 0)
+		session_drop_placeholders(session);
 	return session->placeholders;
 }
 
@@ -82,6 +95,8 @@ static void session_free(struct worker *worker, struct session *session, enum np
 	table_remove(&worker->sessions_by_name, &session->node);
 	loop_forget(worker->loop, &session->lane);
 	free(session);
+	if (LIST_EMPTY(&worker->sessions))
+		token_watch_free(&worker->tokens);
 }
 
 /* Reading it takes most of a millisecond, and a node has thousands of sessions of which few speak TLS: the first that does

@@ -213,3 +213,27 @@ int secret_in_head(struct scrubber *scrubber, const struct head *head)
 			found = secret_in_text(scrubber, texts[i], strlen(texts[i]));
 	return found == -1 ? secret_in_fields(scrubber, &head->fields) : found;
 }
+
+int secret_scrub_fields(struct scrubber *scrubber, const struct scrub_words *words, struct fields *fields)
+{
+	int all = 0;
+
+	for (uint32_t i = 0; i < fields->n; i++) {
+		const struct field *field = &fields->items[i];
+		_buf_ struct buf out = BUF_INIT(NP_HEAD_BYTES);
+		size_t used;
+		int hits = 0;
+
+		/* A name that is a secret has no placeholder: it is lower case. */
+		if (secret_in_text(scrubber, field->name, field->name_len) != -1)
+			return -EINVAL;
+		if (field->value_len >= NP_SECRET_MIN)
+			hits = scrub(scrubber, words, field->value, field->value_len, true, &out, &used);
+		if (hits > 0 && fields_set(fields, i, out.data, out.len) < 0)
+			hits = -ENOMEM;
+		if (hits < 0)
+			return hits;
+		all += hits;
+	}
+	return all;
+}

@@ -42,3 +42,5 @@ struct scrubber *secret_echo_scrubber(struct worker *worker, const struct secret
 int secret_in_text(struct scrubber *scrubber, const char *text, size_t len);
 int secret_in_fields(struct scrubber *scrubber, const struct fields *fields);
 int secret_in_head(struct scrubber *scrubber, const struct head *head);
+/* Words take the place of secrets in values: how many, or -errno. -EINVAL: there is one in a name, which is lower case. */
+int secret_scrub_fields(struct scrubber *scrubber, const struct scrub_words *words, struct fields *fields);

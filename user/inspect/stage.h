@@ -102,4 +102,4 @@ size_t stages_body_withheld(const struct exchange *exchange);
 void stages_body_forget(struct exchange *exchange);
 
 extern const struct stage stage_place, stage_leak, stage_judge, stage_ask, stage_capture, stage_canonical,
-	stage_credentials, stage_echo, stage_upstream, stage_report;
+	stage_credentials, stage_tokens, stage_echo, stage_upstream, stage_report;

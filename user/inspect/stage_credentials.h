@@ -25,6 +25,8 @@ struct credential_look {
 	bool needs_body;		  /* it is, and that is needed: the request has to wait for its body */
 };
 
+#define NOBODYS_TOKEN "a placeholder of a token that is none of this session: it was issued to another one, or was changed"
+
 /* -- stage_credentials_look.c */
 void credential_look_begin(struct credential_look *look, struct exchange *exchange);
 void credential_look_message(struct credential_look *look, const struct client *client,
@@ -46,6 +48,9 @@ enum stage_result credential_look_end(struct credential_look *look);
 struct credential_facts credential_facts_of(const struct exchange *exchange);
 /* Is it for this request? Whether it has a value is another matter. */
 bool credential_fits(const struct exchange *exchange, const struct policy *policy, const struct credential *credential);
+/* The same of tokens that were captured for it. */
+bool credential_token_fits(const struct exchange *exchange, const struct policy *policy,
+			   const struct credential *credential);
 int carried_get(struct exchange *exchange); /* makes exchange->carried, unless it is there */
 
 /* -- stage_credentials_head.c: -EACCES: the look says why */

@@ -23,9 +23,13 @@ void credentials_body_open(struct exchange *ex, const struct policy *policy)
 					     !fields_find(&ex->head.fields, "content-encoding"));
 
 	ex->carried->body = place.kind;
-	for (size_t i = 0; readable && i < policy->n_credentials; i++)
-		ex->carried->body_values |= slot_fits(&policy->credentials[i], &place) &&
-					    credential_fits(ex, policy, &policy->credentials[i]);
+	for (size_t i = 0; readable && i < policy->n_credentials; i++) {
+		const struct credential *credential = &policy->credentials[i];
+
+		ex->carried->body_values |= (slot_fits(credential, &place) && credential_fits(ex, policy, credential)) ||
+					    (slot_fits_token(credential, false, &place) &&
+					     credential_token_fits(ex, policy, credential));
+	}
 	if (ex->head.has_body)
 		stage_wants(ex, &stage_credentials, WAY_REQUEST, ex->carried->body_values ? WANT_REPLACE : WANT_LOOK);
 }
@@ -43,7 +47,8 @@ static const struct placeholder *piece_find(const struct placeholder_set *set, s
 		return NULL;
 	memcpy(joint, carried->tail, carried->tail_len);
 	memcpy(joint + carried->tail_len, data, ahead);
-	found = carried->tail_len ? placeholder_set_find(set, joint, carried->tail_len + ahead, &at) : NULL;
+	/* No token: that is not cut in two, because it waits to be whole. */
+	found = carried->tail_len ? placeholder_set_find_own(set, joint, carried->tail_len + ahead, &at) : NULL;
 	if (!found)
 		found = placeholder_set_find(set, data, len, &at);
 	if (len >= most) {
@@ -74,10 +79,13 @@ static bool trailers_look(struct credential_look *look, const struct piece *piec
 	return found;
 }
 
-static enum stage_result piece_look(struct credential_look *look, const struct piece *piece)
+static enum stage_result piece_look(struct credential_look *look, struct piece *piece)
 {
-	const struct placeholder *found = piece_find(look->finder.set, look->ex->carried, piece->data, piece->len);
+	const struct placeholder *found;
 
+	if (!piece->end)
+		piece->used = piece->len - placeholder_set_pending_token(look->finder.set, piece->data, piece->len);
+	found = piece_find(look->finder.set, look->ex->carried, piece->data, piece->used);
 	if (found)
 		credential_look_placeholder(look, found, &nowhere);
 	else if (!trailers_look(look, piece))

@@ -8,6 +8,9 @@
 
 #include "inspect/stage_credentials.h"
 
+/* Whose tokens are that were sealed for another session, or by nobody. */
+static const struct credential credential_nobodys = { .name = "" };
+
 const struct credential *carried_credential(const struct exchange *ex, unsigned i)
 {
 	return credential_find(ex->client->worker->policy, ex->carried->names[i]);
@@ -21,7 +24,8 @@ const char *carried_lost(const struct carried *carried, const struct client *cli
 	for (unsigned i = 0; i < carried->n; i++) {
 		const struct credential *credential = credential_find(policy, carried->names[i]);
 
-		if (!credential || !credential_is_bound(policy, credential, facts))
+		if (!credential || !(carried->issued[i] ? credential_token_is_bound(policy, credential, facts)
+							: credential_is_bound(policy, credential, facts)))
 			return carried->names[i];
 	}
 	return NULL;
@@ -63,6 +67,13 @@ bool credential_fits(const struct exchange *ex, const struct policy *policy, con
 	return ex->tls && facts_fit(policy, credential, &facts);
 }
 
+bool credential_token_fits(const struct exchange *ex, const struct policy *policy, const struct credential *credential)
+{
+	const struct credential_facts facts = credential_facts_of(ex);
+
+	return ex->tls && !method_echoes(facts.method) && credential_token_is_bound(policy, credential, &facts);
+}
+
 int carried_get(struct exchange *ex)
 {
 	if (ex->carried)
@@ -76,15 +87,16 @@ int carried_get(struct exchange *ex)
 }
 
 /* It goes with the request from now on. False: with so many that nobody keeps count. */
-static bool carried_note(struct credential_look *look, const struct credential *credential)
+static bool carried_note(struct credential_look *look, const struct credential *credential, bool issued)
 {
 	struct carried *carried = look->carried;
 
 	for (unsigned i = 0; i < carried->n; i++)
-		if (!strcmp(carried->names[i], credential->name))
+		if (!strcmp(carried->names[i], credential->name) && carried->issued[i] == issued)
 			return true;
 	if (carried->n == NP_CARRIED_MAX)
 		return false;
+	carried->issued[carried->n] = issued;
 	snprintf(carried->names[carried->n++], sizeof(carried->names[0]), "%s", credential->name);
 	if (!look->report->credential[0])
 		snprintf(look->report->credential, sizeof(look->report->credential), "%s", credential->name);
@@ -118,21 +130,49 @@ const struct secret *credential_look_value(struct credential_look *look, const s
 	if (!look->ex && !look->carried->body_values)
 		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
 					      "it was not for this websocket when that began: another may have it");
-	if (!carried_note(look, credential))
+	if (!carried_note(look, credential, false))
 		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
 					      "too many of them in one request");
 	return secret;
+}
+
+/* A token that was issued to the session; TLS was seen to. Its source has nothing to do with it, nor has a value that changed: what comes
+ * back is searched for the tokens that the worker knows then. */
+static const struct secret *token_look(struct credential_look *look, const struct credential *credential,
+				       const struct token *token, const struct slot_place *place)
+{
+	struct worker *worker = look->client->worker;
+
+	if (method_echoes(look->facts.method) || !credential_token_is_bound(look->policy, credential, &look->facts))
+		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
+					      "a token of it is not for this host, this request, or this session at its level");
+	if (!slot_fits_token(credential, token->is_cookie, place))
+		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
+					      "a token of it stands in another place of the request than \"as\" says");
+	if (!look->ex && !look->carried->body_values)
+		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
+					      "a token of it was not for this websocket when that began: another may have it");
+	if (!carried_note(look, credential, true))
+		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
+					      "too many of them in one request");
+	token_watch_note(worker, look->facts.session, token);
+	return token_watch_lend(worker, token);
 }
 
 const struct secret *credential_look_placeholder(struct credential_look *look, const struct placeholder *placeholder,
 						 const struct slot_place *place)
 {
 	static const struct secret nothing;
-	const struct credential *credential = &look->policy->credentials[placeholder->credential];
+	const struct credential *credential;
 
+	if (placeholder->credential == PLACEHOLDER_NOBODYS)
+		return credential_look_refuse(look, &credential_nobodys, NP_R_CREDENTIAL_ELSEWHERE, NOBODYS_TOKEN);
+	credential = &look->policy->credentials[placeholder->credential];
 	if (!look->tls)
 		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
 					      "the request goes without TLS");
+	if (placeholder->token)
+		return token_look(look, credential, placeholder->token, place);
 	if (!facts_fit(look->policy, credential, &look->facts))
 		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
 					      "it is not for this host, this request, or this session at its level");
@@ -185,6 +225,10 @@ void credential_look_message(struct credential_look *look, const struct client *
 
 void credential_look_report(struct credential_look *look, char words[static LOOK_WORDS_SIZE])
 {
+	if (look->refused == &credential_nobodys) {
+		snprintf(words, LOOK_WORDS_SIZE, "%s", look->words);
+		return;
+	}
 	snprintf(look->report->credential, sizeof(look->report->credential), "%s", look->refused->name);
 	snprintf(words, LOOK_WORDS_SIZE, "the credential %s: %s", look->refused->name, look->words);
 }

@@ -15,6 +15,7 @@
 #include "inspect/exchange.h"
 #include "inspect/secret_watch.h"
 #include "inspect/stage.h"
+#include "inspect/stage_tokens.h"
 #include "secrets/decode.h"
 
 #define DECODE_BYTES (64u << 10) /* that are searched in one go */
@@ -40,6 +41,12 @@ static bool echo_matters(const struct exchange *ex)
 			return true;
 	}
 	return ex->carried->body_values;
+}
+
+/* It is, for values, or for tokens that are captured from it. */
+static bool is_searched(const struct exchange *ex)
+{
+	return echo_matters(ex) || tokens_are_captured(ex);
 }
 
 struct secret_set *echo_set(const struct exchange *ex)
@@ -87,7 +94,7 @@ static enum stage_result on_start(struct exchange *ex)
 	const struct field *accepts;
 	_buf_ struct buf narrow = BUF_INIT(NP_HEAD_BYTES);
 
-	if (!echo_matters(ex))
+	if (!is_searched(ex))
 		return STAGE_NEXT;
 	ex->echo = calloc(1, sizeof(*ex->echo));
 	if (!ex->echo || secret_watch(ex->client->worker, &ex->echo->words.set) < 0) {
@@ -111,31 +118,6 @@ static enum stage_result on_start(struct exchange *ex)
 		return STAGE_OVER;
 	}
 	return STAGE_NEXT;
-}
-
-static int fields_scrub(struct exchange *ex, struct scrubber *scrubber, struct fields *fields)
-{
-	const struct scrub_words words = { echo_words_find, &ex->echo->words };
-	int all = 0;
-
-	for (uint32_t i = 0; i < fields->n; i++) {
-		const struct field *field = &fields->items[i];
-		_buf_ struct buf out = BUF_INIT(NP_HEAD_BYTES);
-		size_t used;
-		int hits = 0;
-
-		/* A name that is a secret has no placeholder: it is lower case. */
-		if (secret_in_text(scrubber, field->name, field->name_len) != -1)
-			return -EINVAL;
-		if (field->value_len >= NP_SECRET_MIN)
-			hits = scrub(scrubber, &words, field->value, field->value_len, true, &out, &used);
-		if (hits > 0 && fields_set(fields, i, out.data, out.len) < 0)
-			hits = -ENOMEM;
-		if (hits < 0)
-			return hits;
-		all += hits;
-	}
-	return all;
 }
 
 /* What is said about the bytes that are not sent. A validator of these bytes is a weak one of what they stand for. */
@@ -185,12 +167,15 @@ static enum stage_result body_begin(struct exchange *ex, struct head *head)
 
 static enum stage_result on_response(struct exchange *ex, struct head *head)
 {
-	enum stage_result r;
+	const struct scrub_words words = { echo_words_find, ex->echo ? &ex->echo->words : NULL };
+	struct secret_set *set = echo_set(ex);
+	enum stage_result r = STAGE_NEXT;
 
-	if (!echo_set(ex))
+	if (!ex->echo || !is_searched(ex) || (!set && !tokens_are_captured(ex) && !ex->client->worker->tokens.n))
 		return STAGE_NEXT;
-	r = echo_judge(ex,
-		       fields_scrub(ex, secret_echo_scrubber(ex->client->worker, ex->echo->words.set), &head->fields));
+	if (set)
+		r = echo_judge(ex, secret_scrub_fields(secret_echo_scrubber(ex->client->worker, set), &words,
+						       &head->fields));
 	if (r != STAGE_NEXT || head->status < 200 || !head->has_body)
 		return r; /* what follows a 101 is tunnel_messages.c's */
 	return body_begin(ex, head);
@@ -222,8 +207,10 @@ static enum stage_result piece_decode(struct exchange *ex, struct scrubber *scru
 		piece->used += used;
 		if (decoded != DECODED_ALL && decoded != DECODED_MORE)
 			return decoded_stop(ex, decoded);
-		hits = scrub(scrubber, &words, echo->plain.data, echo->plain.len, piece->end && decoded == DECODED_ALL,
-			     piece->out, &used);
+		used = echo->plain.len;
+		hits = scrubber ? scrub(scrubber, &words, echo->plain.data, echo->plain.len,
+					piece->end && decoded == DECODED_ALL, piece->out, &used)
+				: 0;
 		r = echo_judge(ex, hits);
 		if (r != STAGE_NEXT)
 			return r;
@@ -236,12 +223,14 @@ static enum stage_result piece_decode(struct exchange *ex, struct scrubber *scru
 
 static enum stage_result trailers_scrub(struct exchange *ex, struct scrubber *scrubber, struct piece *piece)
 {
+	const struct scrub_words words = { echo_words_find, &ex->echo->words };
 	struct fields *trailers = &ex->echo->trailers;
 	enum stage_result r;
 
-	if (!piece->trailers || trailers->n)
+	if (!piece->trailers || trailers->n || !scrubber)
 		return STAGE_NEXT;
-	r = echo_judge(ex, fields_copy(trailers, piece->trailers) < 0 ? -ENOMEM : fields_scrub(ex, scrubber, trailers));
+	r = echo_judge(ex, fields_copy(trailers, piece->trailers) < 0 ? -ENOMEM
+								      : secret_scrub_fields(scrubber, &words, trailers));
 	if (r == STAGE_NEXT)
 		piece->trailers = trailers;
 	return r;
@@ -250,7 +239,8 @@ static enum stage_result trailers_scrub(struct exchange *ex, struct scrubber *sc
 static enum stage_result on_response_body(struct exchange *ex, struct piece *piece)
 {
 	const struct scrub_words words = { echo_words_find, &ex->echo->words };
-	struct scrubber *scrubber = secret_echo_scrubber(ex->client->worker, ex->echo->words.set);
+	struct secret_set *set = ex->echo->words.set;
+	struct scrubber *scrubber = set ? secret_echo_scrubber(ex->client->worker, set) : NULL; /* NULL: no value is known */
 	enum stage_result r;
 	int hits;
 
@@ -259,6 +249,8 @@ static enum stage_result on_response_body(struct exchange *ex, struct piece *pie
 		return r;
 	if (ex->echo->decoder)
 		return piece_decode(ex, scrubber, piece);
+	if (!scrubber)
+		return STAGE_NEXT;
 	hits = scrub(scrubber, &words, piece->data, piece->len, piece->end, piece->out, &piece->used);
 	r = echo_judge(ex, hits);
 	return r == STAGE_NEXT && hits ? STAGE_REPLACED : r;

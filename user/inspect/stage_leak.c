@@ -13,7 +13,7 @@
 #include "inspect/exchange.h"
 #include "inspect/leak.h"
 #include "inspect/secret_watch.h"
-#include "inspect/stage.h"
+#include "inspect/stage_credentials.h"
 #include "link/secret_message.h"
 #include "policy/credential.h"
 #include "secrets/decode.h"
@@ -59,9 +59,14 @@ static enum stage_result leak_fail(struct exchange *ex, int error)
 /* No placeholder becomes a value in there: whoever put it there meant it for somebody else, or could not know. */
 static enum stage_result placeholder_refuse(struct exchange *ex, const struct placeholder *placeholder)
 {
-	const struct credential *credential = &ex->client->worker->policy->credentials[placeholder->credential];
+	const struct credential *credential;
 	char words[NP_NAME_MAX + 80];
 
+	if (placeholder->credential == PLACEHOLDER_NOBODYS) {
+		exchange_stop(ex, NP_R_CREDENTIAL_ELSEWHERE, NULL, NOBODYS_TOKEN);
+		return STAGE_OVER;
+	}
+	credential = &ex->client->worker->policy->credentials[placeholder->credential];
 	snprintf(ex->report.credential, sizeof(ex->report.credential), "%s", credential->name);
 	snprintf(words, sizeof(words), "the credential %s: it stands in a body that is compressed", credential->name);
 	exchange_stop(ex, NP_R_CREDENTIAL_ELSEWHERE, NULL, words);
@@ -87,9 +92,8 @@ static int leak_strictest(const struct policy *policy, const struct secret_set *
 	return found;
 }
 
-const char *leak_report(const struct client *client, const struct secret_set *set, int found)
+static const char *leak_send(const struct client *client, const char *name)
 {
-	const char *name = set->names[leak_strictest(client->worker->policy, set, found)];
 	struct link_leak message = { .cgroup_id = client->sandbox->cgroup_id };
 
 	snprintf(message.name, sizeof(message.name), "%s", name);
@@ -97,24 +101,90 @@ const char *leak_report(const struct client *client, const struct secret_set *se
 	return name;
 }
 
-/* found: the number of a secret; -1: there is none; or less: it could not be searched. */
-static enum stage_result leak_judge(struct exchange *ex, const struct secret_set *set, int found, const char *where)
+const char *leak_report(const struct client *client, const struct secret_set *set, int found)
+{
+	return leak_send(client, set->names[leak_strictest(client->worker->policy, set, found)]);
+}
+
+const char *leak_report_token(const struct client *client, int found)
+{
+	return leak_send(client, token_watch_credential(client->worker, found));
+}
+
+static enum stage_result leak_refuse(struct exchange *ex, struct scrubber *scrubber, const char *what, const char *name,
+				     const char *where)
 {
 	char words[NP_NAME_MAX + 80];
-	const char *name;
 
-	if (found == -1)
-		return STAGE_NEXT;
-	if (found == -EACCES && ex->leak)
-		return placeholder_refuse(ex, ex->leak->placeholder);
-	if (found < -1)
-		return leak_fail(ex, found);
-	name = leak_report(ex->client, set, found);
 	snprintf(ex->report.credential, sizeof(ex->report.credential), "%s", name);
-	snprintf(words, sizeof(words), "the value of the credential %s is in its %s", name, where);
-	target_redact(ex, secret_scrubber(ex->client->worker, set));
+	snprintf(words, sizeof(words), "%s of the credential %s is in its %s", what, name, where);
+	target_redact(ex, scrubber);
 	exchange_stop(ex, NP_R_SECRET_LEAVING, NULL, words);
 	return STAGE_OVER;
+}
+
+/* What a search has found. */
+struct leak_found {
+	int number; /* -1: nothing; or less: it could not be searched */
+	bool token; /* of a token that was captured, and not of a value */
+};
+
+static enum stage_result leak_judge(struct exchange *ex, const struct secret_set *set, struct leak_found found,
+				    const char *where)
+{
+	struct worker *worker = ex->client->worker;
+	struct scrubber *scrubber = NULL;
+
+	if (found.number == -1)
+		return STAGE_NEXT;
+	if (found.number == -EACCES && ex->leak)
+		return placeholder_refuse(ex, ex->leak->placeholder);
+	if (found.number < -1)
+		return leak_fail(ex, found.number);
+	if (!found.token)
+		return leak_refuse(ex, secret_scrubber(worker, set), "the value",
+				   leak_report(ex->client, set, found.number), where);
+	if (token_watch_scrubber(worker, &scrubber) < 0)
+		return leak_fail(ex, -ENOMEM);
+	return leak_refuse(ex, scrubber, "a token", leak_report_token(ex->client, found.number), where);
+}
+
+/* Values, then tokens; *used as scrub_look() has it. */
+static struct leak_found text_look(struct worker *worker, const struct secret_set *set, const char *data, size_t len,
+				   bool end, size_t *used)
+{
+	size_t of_tokens;
+	int found = -1;
+
+	*used = len;
+	if (set)
+		found = scrub_look(secret_scrubber(worker, set), data, len, end, used);
+	if (found != -1)
+		return (struct leak_found){ found, false };
+	found = token_watch_look(worker, data, len, end, &of_tokens);
+	if (of_tokens < *used)
+		*used = of_tokens;
+	return (struct leak_found){ found, true };
+}
+
+static struct leak_found fields_look(struct worker *worker, const struct secret_set *set, const struct fields *fields)
+{
+	struct scrubber *scrubber = NULL;
+	int found = set ? secret_in_fields(secret_scrubber(worker, set), fields) : -1;
+
+	if (found != -1)
+		return (struct leak_found){ found, false };
+	found = token_watch_scrubber(worker, &scrubber) < 0 ? -ENOMEM : -1;
+	return (struct leak_found){ scrubber ? secret_in_fields(scrubber, fields) : found, true };
+}
+
+static struct leak_found head_look(struct worker *worker, const struct secret_set *set, const struct head *head)
+{
+	int found = set ? secret_in_head(secret_scrubber(worker, set), head) : -1;
+
+	if (found != -1)
+		return (struct leak_found){ found, false };
+	return (struct leak_found){ token_watch_look_head(worker, head), true };
 }
 
 /* The list of its codings, which may stand in several lines. */
@@ -155,67 +225,72 @@ static int leak_begin(struct exchange *ex)
 
 static enum stage_result on_start(struct exchange *ex)
 {
+	struct worker *worker = ex->client->worker;
 	struct secret_set *set = NULL;
-	struct scrubber *scrubber;
-	int found = secret_watch(ex->client->worker, &set);
+	struct leak_found found;
 
-	if (found < 0)
+	if (secret_watch(worker, &set) < 0)
 		return leak_fail(ex, -ENOMEM);
-	if (!set)
+	if (!set && !worker->tokens.n)
 		return STAGE_NEXT;
-	scrubber = secret_scrubber(ex->client->worker, set);
-	found = secret_in_head(scrubber, &ex->head);
-	if (found == -1 && ex->head.has_body)
-		found = leak_begin(ex) < 0 ? -ENOMEM : -1;
+	found = head_look(worker, set, &ex->head);
+	if (found.number == -1 && ex->head.has_body)
+		found.number = leak_begin(ex) < 0 ? -ENOMEM : -1;
 	return leak_judge(ex, set, found, "head");
 }
 
 /* What was coded goes on once what it stands for has been looked at: whoever has all but the last piece has no whole secret. */
-static int look_into(struct exchange *ex, struct scrubber *scrubber, const struct piece *piece)
+static struct leak_found look_into(struct exchange *ex, const struct secret_set *values, const struct piece *piece)
 {
-	const struct placeholder_set *set = session_placeholders(ex->client->worker, ex->client->sandbox->session);
+	struct worker *worker = ex->client->worker;
+	const struct placeholder_set *set = session_placeholders(worker, ex->client->sandbox->session);
+	struct leak_found found = { .number = -1 };
 	struct leak *leak = ex->leak;
 	enum decoded decoded = DECODED_MORE;
 	size_t at = 0;
 
 	while (decoded == DECODED_MORE) {
-		size_t used, place;
-		int found;
+		size_t used, place, pending = 0;
+		bool end;
 
 		decoded = decoder_read(leak->decoder, piece->data + at, piece->len - at, piece->end, DECODE_BYTES,
 				       &leak->plain, &used);
 		at += used;
 		if (decoded != DECODED_ALL && decoded != DECODED_MORE)
-			return -EIO;
-		found = scrub_look(scrubber, leak->plain.data, leak->plain.len, piece->end && decoded == DECODED_ALL,
-				   &used);
-		if (found != -1)
+			return (struct leak_found){ -EIO, false };
+		end = piece->end && decoded == DECODED_ALL;
+		found = text_look(worker, values, leak->plain.data, leak->plain.len, end, &used);
+		if (found.number != -1)
 			return found;
-		leak->placeholder = set ? placeholder_set_find(set, leak->plain.data, leak->plain.len, &place) : NULL;
+		if (set && !end)
+			pending = placeholder_set_pending(set, leak->plain.data, leak->plain.len);
+		leak->placeholder =
+			set ? placeholder_set_find(set, leak->plain.data, leak->plain.len - pending, &place) : NULL;
 		if (leak->placeholder)
-			return -EACCES;
-		buf_drop(&leak->plain, used - (set ? placeholder_set_pending(set, leak->plain.data, used) : 0));
+			return (struct leak_found){ -EACCES, false };
+		if (used > leak->plain.len - pending)
+			used = leak->plain.len - pending;
+		buf_drop(&leak->plain, used);
 	}
-	return -1;
+	return found;
 }
 
 static enum stage_result on_request_body(struct exchange *ex, struct piece *piece)
 {
+	struct worker *worker = ex->client->worker;
 	struct secret_set *set = NULL;
-	struct scrubber *scrubber;
-	int found = secret_watch(ex->client->worker, &set);
+	struct leak_found found;
 
-	if (found < 0)
+	if (secret_watch(worker, &set) < 0)
 		return leak_fail(ex, -ENOMEM);
-	if (!set) /* the last value was taken back */
+	if (!set && !worker->tokens.n) /* the last value was taken back */
 		return STAGE_NEXT;
-	scrubber = secret_scrubber(ex->client->worker, set);
 	if (ex->leak)
-		found = look_into(ex, scrubber, piece);
+		found = look_into(ex, set, piece);
 	else
-		found = scrub_look(scrubber, piece->data, piece->len, piece->end, &piece->used);
-	if (found == -1 && piece->trailers)
-		found = secret_in_fields(scrubber, piece->trailers);
+		found = text_look(worker, set, piece->data, piece->len, piece->end, &piece->used);
+	if (found.number == -1 && piece->trailers)
+		found = fields_look(worker, set, piece->trailers);
 	return leak_judge(ex, set, found, "body");
 }
 

@@ -65,7 +65,7 @@ static void message_put(struct way *way, const char *data, size_t len, bool end)
 
 /* -- what leaves ------------------------------------------------------------------------------- */
 
-/* found: the number of a secret; -1: there is none; or less: it could not be searched. */
+/* found: the number of a secret, or without a set of a token; -1: there is none; or less: it could not be searched. */
 static int leak_judge(const struct way *way, const struct secret_set *set, int found)
 {
 	struct link_request *report = &way->tunnel->report;
@@ -76,9 +76,9 @@ static int leak_judge(const struct way *way, const struct secret_set *set, int f
 		return 0;
 	if (found < -1)
 		return way_fail(way);
-	name = leak_report(way->tunnel->client, set, found);
+	name = set ? leak_report(way->tunnel->client, set, found) : leak_report_token(way->tunnel->client, found);
 	snprintf(report->credential, sizeof(report->credential), "%s", name);
-	snprintf(words, sizeof(words), "the value of the credential %s is in a message", name);
+	snprintf(words, sizeof(words), "%s of the credential %s is in a message", set ? "the value" : "a token", name);
 	return way_end(way, NP_R_SECRET_LEAVING, words);
 }
 
@@ -87,11 +87,18 @@ static int leak_look(const struct way *way, const char *data, size_t len, bool e
 {
 	struct worker *worker = way->tunnel->client->worker;
 	struct secret_set *set = NULL;
+	size_t of_tokens;
+	int r;
 
 	*used = len;
 	if (secret_watch(worker, &set) < 0)
 		return way_fail(way);
-	return set ? leak_judge(way, set, scrub_look(secret_scrubber(worker, set), data, len, end, used)) : 0;
+	r = set ? leak_judge(way, set, scrub_look(secret_scrubber(worker, set), data, len, end, used)) : 0;
+	if (r == 0)
+		r = leak_judge(way, NULL, token_watch_look(worker, data, len, end, &of_tokens));
+	if (r == 0 && of_tokens < *used)
+		*used = of_tokens;
+	return r;
 }
 
 static int look_end(const struct way *way, struct credential_look *look)

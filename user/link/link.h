@@ -141,6 +141,8 @@ struct link_request {
 	char list[NP_NAME_MAX + 2]; /* "@llm": the list that the rule has the destination from */
 	char address[48];
 	char credential[NP_NAME_MAX + 1]; /* that it carried, or that it was refused for */
+	uint32_t tokens;		  /* that were captured from its response ... */
+	char captured[NP_NAME_MAX + 1];	  /* ... for this credential, the last of them */
 	char text[256];			  /* details of a failure */
 };
 

@@ -34,15 +34,16 @@ bool credential_is_offered(const struct credential *credential, const char *sess
 	       (!credential->sessions || sessions_match(credential->sessions, session));
 }
 
-static bool path_is_bound(const struct credential *credential, const char *target)
+/* No globs: any path. */
+static bool path_is_bound(const char *const *globs, const char *target)
 {
 	char path[NP_PATH_MAX + 1];
 
-	if (!credential->paths)
+	if (!globs)
 		return true;
 	if (path_normalise(target, strlen(target), path) < 0)
 		return false;
-	for (const char *const *glob = credential->paths; *glob; glob++)
+	for (const char *const *glob = globs; *glob; glob++)
 		if (path_matches(*glob, path))
 			return true;
 	return false;
@@ -62,7 +63,24 @@ bool credential_is_bound(const struct policy *policy, const struct credential *c
 {
 	return credential_may(credential, facts->session, &facts->rung) && host_is_bound(policy, credential, facts) &&
 	       (!facts->method || ((!credential->methods || list_has(credential->methods, facts->method)) &&
-				   path_is_bound(credential, facts->path)));
+				   path_is_bound(credential->paths, facts->path)));
+}
+
+bool credential_token_is_bound(const struct policy *policy, const struct credential *credential,
+			       const struct credential_facts *facts)
+{
+	if (!credential->capture)
+		return false;
+	return credential_is_bound(policy, credential, facts) ||
+	       (credential_may(credential, facts->session, &facts->rung) && !facts->host->is_addr &&
+		pattern_run_holds(policy, &credential->capture->hosts, facts->host, facts->port));
+}
+
+bool credential_captures(const struct policy *policy, const struct credential *credential,
+			 const struct credential_facts *facts)
+{
+	return credential->capture && path_is_bound(credential->capture->paths, facts->path) &&
+	       credential_is_bound(policy, credential, facts);
 }
 
 const struct credential *credential_find(const struct policy *policy, const char *name)

@@ -75,6 +75,17 @@ const char *placeholder_file_name(enum placeholder_file file); /* "netrc", ... *
 #define CREDENTIAL_READ_ONLY 1		 /* classes of runs: bits */
 #define CREDENTIAL_WRITE     2
 
+/* Tokens that an origin issues in responses to requests that a credential is for: sandboxes get them sealed (secrets/token.h). Names are
+ * NULL-terminated lists; NULL: none. */
+struct credential_capture {
+	const char *const *json;    /* members of JSON, at any depth */
+	const char *const *cookies; /* of set-cookie */
+	const char *const *paths;   /* globs of requests whose responses have some, NULL-terminated; NULL: any that it is for */
+	struct pattern_run hosts; /* for: that get them, beside those of the credential */
+	struct credential_slot slots[NP_CREDENTIAL_SLOTS]; /* that they may stand in, beside those of the credential */
+	size_t n_slots;
+};
+
 struct credential {
 	const char *name;
 	uint32_t number; /* its index in policy->credentials */
@@ -93,6 +104,7 @@ struct credential {
 	uint8_t classes;	     /* scope: CREDENTIAL_READ_ONLY, CREDENTIAL_WRITE */
 	enum credential_echo echo;
 	unsigned on_leak; /* the level that a session is raised to that sends its value; CREDENTIAL_NO_RAISE */
+	const struct credential_capture *capture; /* NULL: what its origins issue is theirs to give */
 	struct place at;
 };
 
@@ -105,6 +117,7 @@ struct credential_state {
 	uint64_t fetched_us;	/* CLOCK_REALTIME; 0: never */
 	uint64_t expires_us;	/* likewise; 0: it does not */
 	uint64_t used_us, uses; /* last use, likewise, and how many since netpawld started */
+	uint64_t tokens;	/* that were captured since then */
 };
 
 /* What a request is, as far as credentials ask. */
@@ -122,6 +135,12 @@ struct credential_facts {
 bool credential_is_offered(const struct credential *credential, const char *session, const struct np_rung *rung);
 /* May it be put into this request? TLS is the caller's business. */
 bool credential_is_bound(const struct policy *policy, const struct credential *credential,
+			 const struct credential_facts *facts);
+/* The same of a token that was captured for it. */
+bool credential_token_is_bound(const struct policy *policy, const struct credential *credential,
+			       const struct credential_facts *facts);
+/* Are tokens to be captured from the response to this request? It is one that the credential is bound to. */
+bool credential_captures(const struct policy *policy, const struct credential *credential,
 			 const struct credential_facts *facts);
 /* NULL: there is none of that name. */
 const struct credential *credential_find(const struct policy *policy, const char *name);

@@ -149,12 +149,19 @@ static bool carrier_is_new(const struct policy *before, const struct policy *aft
 	return rule->credential != NULL;
 }
 
+/* Hosts that get what is captured for it. */
+static struct pattern_run tokens_for(const struct credential *credential)
+{
+	return credential->capture ? credential->capture->hosts : (struct pattern_run){ 0, 0 };
+}
+
 const char *editor_lists_check(const struct policy *before, const struct policy *after)
 {
 	if (before->n_credentials != after->n_credentials)
 		return "credentials";
 	for (size_t i = 0; i < after->n_credentials; i++)
-		if (!runs_equal(before, before->credentials[i].hosts, after, after->credentials[i].hosts))
+		if (!runs_equal(before, before->credentials[i].hosts, after, after->credentials[i].hosts) ||
+		    !runs_equal(before, tokens_for(&before->credentials[i]), after, tokens_for(&after->credentials[i])))
 			return "credentials";
 	for (size_t i = 0; i < after->n_rules; i++)
 		if (carrier_is_new(before, after, &after->rules[i]))

@@ -147,8 +147,10 @@ enum credential_key {
 	CREDENTIAL_SCOPE,
 	CREDENTIAL_ECHO,
 	CREDENTIAL_ON_LEAK,
+	CREDENTIAL_CAPTURE,
 	CREDENTIAL_KEYS,
 };
+enum capture_key { CAPTURE_JSON, CAPTURE_COOKIES, CAPTURE_PATHS, CAPTURE_FOR, CAPTURE_AS, CAPTURE_KEYS };
 enum source_key {
 	SOURCE_KEY_SYSTEMD,
 	SOURCE_KEY_FILE,
@@ -170,7 +172,7 @@ extern const char *const keys_networks[]; /* by enum sandbox_network (policy.h) 
 extern const struct key_set keys_file, keys_access, keys_platform, keys_levels, keys_defaults, keys_rule, keys_list,
 	keys_timeouts, keys_decider, keys_notify, keys_approval, keys_notices, keys_sandbox, keys_dns, keys_sessions,
 	keys_workspaces, keys_proxy, keys_proxy_login, keys_containers, keys_grant, keys_credential, keys_source,
-	keys_as, keys_sigv4, keys_placeholder, keys_metrics, keys_events;
+	keys_as, keys_sigv4, keys_placeholder, keys_capture, keys_metrics, keys_events;
 
 /* The JSON Schema (draft 7) of a policy file, as one line of JSON. Ask buf_error(). */
 void policy_schema(struct buf *out);

@@ -101,6 +101,26 @@ static bool is_named(const struct policy *policy, const struct credential *crede
 	return false;
 }
 
+static void hosts_check(const struct policy *policy, const struct credential *credential, const struct pattern_run *hosts,
+			struct problems *problems)
+{
+	for (uint32_t i = 0; i < hosts->n && problems->warnings < NP_POLICY_PROBLEMS; i++)
+		host_check(policy, credential, &policy->patterns[hosts->first + i], problems);
+}
+
+/* What is captured from has to be JSON, or it is refused. */
+static void capture_check(const struct policy *policy, const struct credential *credential, struct problems *problems)
+{
+	const struct credential_capture *capture = credential->capture;
+
+	hosts_check(policy, credential, &capture->hosts, problems);
+	if (capture->json && !capture->paths && !credential->paths)
+		problem_add(problems, true, policy->files[credential->at.file], credential->at.line, credential->at.column,
+			    "credential \"%s\": its hosts can answer with nothing but JSON, so that no token is missed; "
+			    "say by \"paths\" of \"capture\" which of their responses have tokens",
+			    credential->name);
+}
+
 void policy_check_credentials(const struct policy *policy, struct problems *problems)
 {
 	for (size_t i = 0; i < policy->n_credentials && problems->warnings < NP_POLICY_PROBLEMS; i++) {
@@ -111,8 +131,9 @@ void policy_check_credentials(const struct policy *policy, struct problems *prob
 				    credential->at.column,
 				    "nothing gets the credential \"%s\": it has no \"for\", and no rule names it",
 				    credential->name);
-		for (uint32_t k = 0; k < credential->hosts.n && problems->warnings < NP_POLICY_PROBLEMS; k++)
-			host_check(policy, credential, &policy->patterns[credential->hosts.first + k], problems);
+		hosts_check(policy, credential, &credential->hosts, problems);
+		if (credential->capture)
+			capture_check(policy, credential, problems);
 	}
 	for (size_t i = 0; i < policy->n_rules; i++)
 		if (policy->rules[i].credential)

@@ -63,6 +63,8 @@ const char *placeholder_shape_problem(const char *like)
 
 	if (!strcmp(like, PLACEHOLDER_JWT))
 		return NULL;
+	if (strstr(like, "nptoken_"))
+		return "\"nptoken_\" is how placeholders of tokens begin that are captured";
 	while ((r = shape_next(&at, &part)) > 0) {
 		len += part.len;
 		if (len > NP_PLACEHOLDER_MAX)

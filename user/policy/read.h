@@ -144,6 +144,12 @@ const struct node *section_map(struct reader *reader, const struct node *key, co
 int read_deciders(struct reader *reader, const struct file *file);
 int read_grants(struct reader *reader, const struct file *file);
 int read_credentials(struct reader *reader, const struct file *file); /* needs the lists */
+/* -- read_slots.c */
+struct credential_slot;
+int read_slots(struct reader *reader, const struct node *key, struct credential_slot *slots, size_t *n);
+/* Which of the key's words it is; -1: none of them, and that is told. */
+int field_word(struct reader *reader, const struct key *key, const struct node *value);
+int field_text(struct reader *reader, const struct node *key, const char **ret); /* a copy; *ret stays if it is none */
 int read_lists(struct reader *reader, const struct file *file);
 /* Once all are read. */
 int lists_link(struct reader *reader);

@@ -14,26 +14,7 @@
 
 #define PLACEHOLDER_LIKE_DEFAULT "netpawl_{32}"
 #define ALL_LEVELS		 ((1u << LEVEL_COUNT) - 1)
-
-/* Which of the key's words it is; -1: none of them, and that is told. */
-static int word_find(struct reader *reader, const struct key *key, const struct node *value)
-{
-	for (int i = 0; key->words[i]; i++)
-		if (value->kind == NODE_SCALAR && !strcmp(value->text, key->words[i]))
-			return i;
-	error_at(reader, value, "\"%s\" is none of what it may be: see netpawl-policy(5)", key->name);
-	return -1;
-}
-
-static int text_keep(struct reader *reader, const struct node *key, const char **ret)
-{
-	const struct node *value = field_scalar(reader, key);
-
-	if (!value)
-		return 0;
-	*ret = arena_text(reader->policy->arena, value->text, value->len);
-	return *ret ? 0 : -ENOMEM;
-}
+#define NAME_LETTERS		 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.@+:-"
 
 static bool name_is_variable(const char *text)
 {
@@ -88,127 +69,13 @@ static int read_source(struct reader *reader, const struct node *key, struct cre
 		return 0;
 	}
 	e = source->kind == SOURCE_COMMAND ? read_command(reader, at, &source->command)
-					   : text_keep(reader, at, &source->name);
+					   : field_text(reader, at, &source->name);
 	if (e == 0)
 		source_check_name(reader, at, source);
 	if (e == 0 && fields[SOURCE_KEY_TTL] && field_duration(reader, fields[SOURCE_KEY_TTL], &source->ttl_ms) &&
 	    source->ttl_ms < NP_SECRET_TTL_MIN_MS)
 		error_at(reader, fields[SOURCE_KEY_TTL]->next, "a value is good for %us at least",
 			 NP_SECRET_TTL_MIN_MS / 1000);
-	return e;
-}
-
-/* -- as ---------------------------------------------------------------------------- */
-
-static int read_sigv4(struct reader *reader, const struct node *key, struct credential_slot *slot)
-{
-	const struct node *map = section_map(reader, key, "\"service\" and \"region\""), *fields[SIGV4_KEYS];
-	int e = 0;
-
-	if (!map)
-		return 0;
-	if (map_fields(reader, map, &keys_sigv4, fields) && (!fields[SIGV4_SERVICE] || !fields[SIGV4_REGION]))
-		error_at(reader, map, "\"sigv4\" needs \"service\" and \"region\"");
-	if (fields[SIGV4_SERVICE])
-		e = text_keep(reader, fields[SIGV4_SERVICE], &slot->name);
-	if (e == 0 && fields[SIGV4_REGION])
-		e = text_keep(reader, fields[SIGV4_REGION], &slot->region);
-	return e;
-}
-
-/* Files of tools, and helpers of git, are made of it. */
-static bool text_is_word(const char *text)
-{
-	return *text && !text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.@+-")];
-}
-
-/* They say where the request goes and where it ends. */
-static bool header_is_taken(const char *name)
-{
-	static const char *const names[] = { "host",	"content-length",  "transfer-encoding",	  "connection",
-					     "te",	"upgrade",	   "proxy-authorization", "expect",
-					     "trailer", "accept-encoding", "content-type",	  "content-encoding" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return false;
-}
-
-/* A mapping of as:. */
-static int read_slot_map(struct reader *reader, const struct node *map, struct credential_slot *slot)
-{
-	static const enum slot_kind kinds[AS_KEYS] = { SLOT_BASIC, SLOT_HEADER, SLOT_QUERY, SLOT_SIGV4 };
-	const struct node *fields[AS_KEYS], *at = NULL, *value;
-	bool complete = map_fields(reader, map, &keys_as, fields);
-
-	for (unsigned i = 0; i < AS_KEYS; i++) {
-		if (fields[i] && at)
-			error_at(reader, fields[i], "an entry of \"as\" is one place; a list names several");
-		else if (fields[i])
-			slot->kind = kinds[i];
-		at = at ? at : fields[i];
-	}
-	if (!at) {
-		if (complete)
-			error_at(reader, map, "an entry of \"as\" needs \"basic\", \"header\", \"query\" or \"sigv4\"");
-		return 0;
-	}
-	if (slot->kind == SLOT_SIGV4)
-		return read_sigv4(reader, at, slot);
-	value = field_scalar(reader, at);
-	if (!value)
-		return 0;
-	if (slot->kind == SLOT_HEADER) {
-		int e = read_header_name(reader, value, &slot->name);
-
-		if (e == 0 && slot->name && header_is_taken(slot->name))
-			error_at(reader, value, "no credential stands in the header \"%s\"", slot->name);
-		return e;
-	}
-	if (slot->kind == SLOT_BASIC && !text_is_word(value->text))
-		error_at(reader, value, "a user of Basic has letters, digits and _.@+-");
-	if (slot->kind == SLOT_QUERY && !text_is_word(value->text))
-		error_at(reader, value, "a parameter has letters, digits and _.@+-");
-	return text_keep(reader, at, &slot->name);
-}
-
-static int read_slot(struct reader *reader, const struct key *key, const struct node *value,
-		     struct credential *credential)
-{
-	static const enum slot_kind of_words[] = { SLOT_BEARER, SLOT_PATH, SLOT_FORM, SLOT_JSON, SLOT_WEBSOCKET };
-	struct credential_slot slot = { 0 };
-	int word, e;
-
-	if (value->kind == NODE_MAP) {
-		e = read_slot_map(reader, value, &slot);
-		if (e < 0)
-			return e;
-	} else {
-		word = word_find(reader, key, value);
-		if (word < 0)
-			return 0;
-		slot.kind = of_words[word];
-	}
-	if (credential->n_slots == NP_CREDENTIAL_SLOTS)
-		error_at(reader, value, "more than %u places of one credential", NP_CREDENTIAL_SLOTS);
-	else
-		credential->slots[credential->n_slots++] = slot;
-	return 0;
-}
-
-static int read_as(struct reader *reader, const struct node *key, struct credential *credential)
-{
-	const struct key *of = &keys_credential.keys[CREDENTIAL_AS];
-	const struct node *value = key->next;
-	int e = 0;
-
-	if (value->kind != NODE_LIST)
-		return read_slot(reader, of, value, credential);
-	if (!value->first)
-		error_at(reader, value, "the list of \"as\" is empty");
-	for (const struct node *entry = value->first; entry && e == 0; entry = entry->next)
-		e = read_slot(reader, of, entry, credential);
 	return e;
 }
 
@@ -224,17 +91,17 @@ static int read_placeholder(struct reader *reader, const struct node *key, struc
 		return 0;
 	map_fields(reader, map, &keys_placeholder, fields);
 	if (fields[PLACEHOLDER_ENV])
-		e = text_keep(reader, fields[PLACEHOLDER_ENV], &credential->env);
+		e = field_text(reader, fields[PLACEHOLDER_ENV], &credential->env);
 	if (e == 0 && fields[PLACEHOLDER_ENV] && credential->env && !name_is_variable(credential->env))
 		error_at(reader, fields[PLACEHOLDER_ENV]->next, "%s is no name of a variable",
 			 QUOTE(credential->env, strlen(credential->env)));
 	if (e == 0 && fields[PLACEHOLDER_LIKE])
-		e = text_keep(reader, fields[PLACEHOLDER_LIKE], &credential->like);
+		e = field_text(reader, fields[PLACEHOLDER_LIKE], &credential->like);
 	problem = e == 0 && fields[PLACEHOLDER_LIKE] ? placeholder_shape_problem(credential->like) : NULL;
 	if (problem)
 		error_at(reader, fields[PLACEHOLDER_LIKE]->next, "\"like\": %s", problem);
 	if (fields[PLACEHOLDER_FILE]) {
-		word = word_find(reader, &keys_placeholder.keys[PLACEHOLDER_FILE], fields[PLACEHOLDER_FILE]->next);
+		word = field_word(reader, &keys_placeholder.keys[PLACEHOLDER_FILE], fields[PLACEHOLDER_FILE]->next);
 		credential->file = word < 0 ? PLACEHOLDER_NO_FILE : (enum placeholder_file)(word + 1);
 	}
 	return e;
@@ -278,15 +145,75 @@ static int read_scope(struct reader *reader, const struct node *key, struct cred
 	return 0;
 }
 
-static int read_hosts(struct reader *reader, const struct node *key, struct credential *credential)
+static int read_hosts(struct reader *reader, const struct node *key, struct pattern_run *ret)
 {
 	struct rule rule = { .action = ACTION_ALLOW };
 	const struct node *not_http;
 	int e = read_destinations(reader, key, PATTERN_CREDENTIAL, &rule, &not_http);
 
-	credential->hosts = (struct pattern_run){ rule.pattern, rule.n_patterns };
+	*ret = (struct pattern_run){ rule.pattern, rule.n_patterns };
 	if (rule.n_patterns > NP_CREDENTIAL_HOSTS)
 		error_at(reader, key, "more than %u hosts of one credential, lists unfolded", NP_CREDENTIAL_HOSTS);
+	return e;
+}
+
+/* Names of members, or of cookies: text that stands for itself. */
+static int read_names(struct reader *reader, const struct node *key, const char *const **ret)
+{
+	const struct node *entry = NULL;
+	size_t n = field_entries(reader, key, &entry), kept = 0;
+	const char **names;
+
+	if (n > NP_TOKEN_NAMES) {
+		error_at(reader, key, "more than %u names", NP_TOKEN_NAMES);
+		return 0;
+	}
+	names = arena_alloc(reader->policy->arena, n + 1, sizeof(*names));
+	if (!names)
+		return -ENOMEM;
+	for (; n; n--, entry = entry->next) {
+		if (!entry_is_text(reader, key, entry))
+			continue;
+		if (!entry->len || entry->len > NP_NAME_MAX || strspn(entry->text, NAME_LETTERS) != entry->len)
+			error_at(reader, entry, "a name has up to %u letters, digits and _.@+:-", NP_NAME_MAX);
+		else if (!(names[kept++] = arena_text(reader->policy->arena, entry->text, entry->len)))
+			return -ENOMEM;
+	}
+	if (kept)
+		*ret = names;
+	return 0;
+}
+
+static int read_capture(struct reader *reader, const struct node *key, struct credential *credential)
+{
+	const struct node *map = section_map(reader, key, "\"json\" or \"cookies\", and what the tokens are for");
+	const struct node *fields[CAPTURE_KEYS];
+	struct credential_capture *capture;
+	bool complete;
+	int e = 0;
+
+	if (!map)
+		return 0;
+	capture = arena_alloc(reader->policy->arena, 1, sizeof(*capture));
+	if (!capture)
+		return -ENOMEM;
+	complete = map_fields(reader, map, &keys_capture, fields);
+	if (complete && !fields[CAPTURE_JSON] && !fields[CAPTURE_COOKIES])
+		error_at(reader, map, "\"capture\" needs \"json\" or \"cookies\": the names of what is a token");
+	if (fields[CAPTURE_JSON])
+		e = read_names(reader, fields[CAPTURE_JSON], &capture->json);
+	if (e == 0 && fields[CAPTURE_COOKIES])
+		e = read_names(reader, fields[CAPTURE_COOKIES], &capture->cookies);
+	if (e == 0 && fields[CAPTURE_PATHS])
+		e = read_path_globs(reader, fields[CAPTURE_PATHS], &capture->paths);
+	if (e == 0 && fields[CAPTURE_FOR])
+		e = read_hosts(reader, fields[CAPTURE_FOR], &capture->hosts);
+	if (e == 0 && fields[CAPTURE_AS])
+		e = read_slots(reader, fields[CAPTURE_AS], capture->slots, &capture->n_slots);
+	for (size_t i = 0; i < capture->n_slots; i++)
+		if (capture->slots[i].kind == SLOT_SIGV4)
+			error_at(reader, fields[CAPTURE_AS], "no token signs requests");
+	credential->capture = capture;
 	return e;
 }
 
@@ -296,13 +223,13 @@ static void read_choices(struct reader *reader, const struct node *const *fields
 	int word;
 
 	if (fields[CREDENTIAL_INJECT])
-		credential->always = word_find(reader, &keys[CREDENTIAL_INJECT], fields[CREDENTIAL_INJECT]->next) == 1;
+		credential->always = field_word(reader, &keys[CREDENTIAL_INJECT], fields[CREDENTIAL_INJECT]->next) == 1;
 	if (fields[CREDENTIAL_ECHO]) {
-		word = word_find(reader, &keys[CREDENTIAL_ECHO], fields[CREDENTIAL_ECHO]->next);
+		word = field_word(reader, &keys[CREDENTIAL_ECHO], fields[CREDENTIAL_ECHO]->next);
 		credential->echo = word < 0 ? ECHO_IS_SCRUBBED : (enum credential_echo)word;
 	}
 	if (fields[CREDENTIAL_ON_LEAK]) {
-		word = word_find(reader, &keys[CREDENTIAL_ON_LEAK], fields[CREDENTIAL_ON_LEAK]->next);
+		word = field_word(reader, &keys[CREDENTIAL_ON_LEAK], fields[CREDENTIAL_ON_LEAK]->next);
 		credential->on_leak = word > 0 ? (unsigned)word : CREDENTIAL_NO_RAISE;
 	}
 	if (fields[CREDENTIAL_LEVELS])
@@ -340,17 +267,19 @@ static int read_credential(struct reader *reader, const struct node *key, struct
 	else if (complete)
 		error_at(reader, key, "credential %s needs a \"source\"", QUOTE(key->text, key->len));
 	if (e == 0 && fields[CREDENTIAL_FOR])
-		e = read_hosts(reader, fields[CREDENTIAL_FOR], credential);
+		e = read_hosts(reader, fields[CREDENTIAL_FOR], &credential->hosts);
 	if (e == 0 && fields[CREDENTIAL_PATHS])
 		e = read_path_globs(reader, fields[CREDENTIAL_PATHS], &credential->paths);
 	if (e == 0 && fields[CREDENTIAL_METHODS])
 		e = read_method_words(reader, fields[CREDENTIAL_METHODS], &credential->methods);
 	if (e == 0 && fields[CREDENTIAL_AS])
-		e = read_as(reader, fields[CREDENTIAL_AS], credential);
+		e = read_slots(reader, fields[CREDENTIAL_AS], credential->slots, &credential->n_slots);
 	if (e == 0 && fields[CREDENTIAL_PLACEHOLDER])
 		e = read_placeholder(reader, fields[CREDENTIAL_PLACEHOLDER], credential);
 	if (e == 0 && fields[CREDENTIAL_SCOPE])
 		e = read_scope(reader, fields[CREDENTIAL_SCOPE], credential);
+	if (e == 0 && fields[CREDENTIAL_CAPTURE])
+		e = read_capture(reader, fields[CREDENTIAL_CAPTURE], credential);
 	read_choices(reader, fields, credential);
 	if (!credential->n_slots)
 		credential->n_slots = 1; /* SLOT_BEARER */

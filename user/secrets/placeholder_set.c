@@ -8,8 +8,18 @@
 #include "policy/credential.h"
 #include "policy/placeholder_shape.h"
 #include "policy/policy.h"
+#include "secrets/token.h"
 
 #define WORD sizeof(uint64_t)
+
+/* What is needed to read tokens, and the one that was found last. */
+struct sealed {
+	struct sealer *sealer;
+	const struct policy *policy;
+	const char *session;
+	struct placeholder found;
+	struct token token;
+};
 
 static uint64_t word_at(const char *text)
 {
@@ -90,17 +100,28 @@ int placeholder_set_new(const struct policy *policy, const struct placeholder_ke
 	return 0;
 }
 
+int placeholder_set_add_tokens(struct placeholder_set *set, struct sealer *sealer, const struct policy *policy,
+			       const char *session)
+{
+	set->sealed = calloc(1, sizeof(*set->sealed));
+	if (!set->sealed)
+		return -ENOMEM;
+	*set->sealed = (struct sealed){ .sealer = sealer, .policy = policy, .session = session };
+	return 0;
+}
+
 void placeholder_set_free(struct placeholder_set *set)
 {
 	if (!set)
 		return;
+	free(set->sealed);
 	free(set->items);
 	free(set->texts);
 	free(set);
 }
 
-const struct placeholder *placeholder_set_find(const struct placeholder_set *set, const char *text, size_t len,
-					       size_t *ret_at)
+const struct placeholder *placeholder_set_find_own(const struct placeholder_set *set, const char *text, size_t len,
+						   size_t *ret_at)
 {
 	for (size_t i = 0; i + WORD <= len; i++) {
 		const uint64_t word = word_at(text + i);
@@ -118,10 +139,46 @@ const struct placeholder *placeholder_set_find(const struct placeholder_set *set
 	return NULL;
 }
 
+/* Whose token is it? */
+static const struct placeholder *sealed_look(struct sealed *sealed, const char *text, size_t len)
+{
+	const struct credential *credential = NULL;
+
+	if (token_unseal(sealed->sealer, sealed->session, text, len, &sealed->token))
+		credential = credential_find(sealed->policy, sealed->token.credential);
+	if (credential && !credential->capture)
+		credential = NULL;
+	sealed->found = (struct placeholder){ .text = text,
+					      .len = len,
+					      .credential = credential ? credential->number : PLACEHOLDER_NOBODYS,
+					      .token = &sealed->token };
+	return &sealed->found;
+}
+
+const struct placeholder *placeholder_set_find(const struct placeholder_set *set, const char *text, size_t len,
+					       size_t *ret_at)
+{
+	const struct placeholder *own;
+	size_t at, token_len;
+
+	if (!set->sealed || !token_find(text, len, &at, &token_len))
+		return placeholder_set_find_own(set, text, len, ret_at);
+	own = placeholder_set_find_own(set, text, at, ret_at);
+	if (own)
+		return own;
+	*ret_at = at;
+	return sealed_look(set->sealed, text + at, token_len);
+}
+
+size_t placeholder_set_pending_token(const struct placeholder_set *set, const char *text, size_t len)
+{
+	return set->sealed ? token_pending(text, len) : 0;
+}
+
 /* Of the last bytes, as many as are the beginning of one. */
 static size_t beginning_len(const struct placeholder_set *set, const char *text, size_t len)
 {
-	size_t pending = 0;
+	size_t pending = placeholder_set_pending_token(set, text, len);
 
 	for (size_t i = 0; i < set->n; i++) {
 		const struct placeholder *item = &set->items[i];
@@ -145,7 +202,7 @@ size_t placeholder_set_pending(const struct placeholder_set *set, const char *te
 		return 0;
 	/* A whole one may end with what another begins with: it must not be cut there. */
 	from = len - pending > set->longest ? len - pending - set->longest : 0;
-	while (pending && (found = placeholder_set_find(set, text + from, len - from, &at))) {
+	while (pending && (found = placeholder_set_find_own(set, text + from, len - from, &at))) {
 		from += at + found->len;
 		if (from > len - pending)
 			pending = beginning_len(set, text + from, len - from);

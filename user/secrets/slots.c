@@ -16,10 +16,10 @@ void buf_wipe(struct buf *buf)
 	buf_free(buf);
 }
 
-bool slot_fits(const struct credential *credential, const struct slot_place *place)
+static bool slots_have(const struct credential_slot *slots, size_t n, const struct slot_place *place)
 {
-	for (size_t i = 0; i < credential->n_slots; i++) {
-		const struct credential_slot *slot = &credential->slots[i];
+	for (size_t i = 0; i < n; i++) {
+		const struct credential_slot *slot = &slots[i];
 
 		if (slot->kind != place->kind)
 			continue;
@@ -28,6 +28,22 @@ bool slot_fits(const struct credential *credential, const struct slot_place *pla
 			return true;
 	}
 	return false;
+}
+
+bool slot_fits(const struct credential *credential, const struct slot_place *place)
+{
+	return slots_have(credential->slots, credential->n_slots, place);
+}
+
+bool slot_fits_token(const struct credential *credential, bool is_cookie, const struct slot_place *place)
+{
+	static const struct credential_slot cookie = { .kind = SLOT_HEADER, .name = "cookie" };
+	const struct credential_capture *capture = credential->capture;
+
+	if (!capture || place->kind == SLOT_SIGV4)
+		return false;
+	return slot_fits(credential, place) || slots_have(capture->slots, capture->n_slots, place) ||
+	       (is_cookie && slots_have(&cookie, 1, place));
 }
 
 /* RFC 3986: everything but unreserved characters. */

@@ -20,6 +20,8 @@ struct slot_place {
 
 /* Is it one of the places that the policy names? */
 bool slot_fits(const struct credential *credential, const struct slot_place *place);
+/* The same of a token that was captured for it. A cookie goes back as a cookie. */
+bool slot_fits_token(const struct credential *credential, bool is_cookie, const struct slot_place *place);
 
 struct slot_finder {
 	const struct placeholder_set *set;

@@ -163,6 +163,7 @@ void vault_policy(struct vault *vault, const struct policy *policy)
 				continue;
 			kept[i].used_us = old->used_us;
 			kept[i].uses = old->uses;
+			kept[i].tokens = old->tokens;
 			kept[i].fetched_us = old->fetched_us;
 		}
 	}
@@ -235,7 +236,8 @@ void vault_describe(const struct vault *vault, size_t i, struct credential_state
 					  .busy = kept->command.pid != 0,
 					  .fetched_us = kept->fetched_us,
 					  .used_us = kept->used_us,
-					  .uses = kept->uses };
+					  .uses = kept->uses,
+					  .tokens = kept->tokens };
 	if (secret && secret->expires_ns)
 		ret->expires_us = loop_wall_us() + (secret->expires_ns - now) / 1000;
 	memcpy(ret->problem, kept->problem, sizeof(ret->problem));
@@ -268,4 +270,12 @@ void vault_note_use(struct vault *vault, const char *name)
 		return;
 	kept->used_us = loop_wall_us();
 	kept->uses++;
+}
+
+void vault_note_tokens(struct vault *vault, const char *name, uint32_t n)
+{
+	struct kept *kept = kept_find(vault, name);
+
+	if (kept)
+		kept->tokens += n;
 }

@@ -44,3 +44,4 @@ void vault_describe(const struct vault *vault, size_t i, struct credential_state
 /* Fetches it now. -ENOENT: there is none of that name; -EINPROGRESS: its command runs. */
 int vault_refresh(struct vault *vault, const char *name);
 void vault_note_use(struct vault *vault, const char *name); /* a report says so; an unknown name is fine */
+void vault_note_tokens(struct vault *vault, const char *name, uint32_t n); /* so many were captured, likewise */

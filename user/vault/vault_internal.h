@@ -21,7 +21,7 @@ struct kept {
 	const struct credential *credential;
 	struct command command;
 	char problem[160];
-	uint64_t fetched_us, used_us, uses;
+	uint64_t fetched_us, used_us, uses, tokens;
 	uint64_t due_ns; /* when it is to be fetched again; 0: never */
 };
 

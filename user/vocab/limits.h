@@ -294,6 +294,11 @@
 #define NP_CARRIED_MAX	     8	      /* credentials in one request */
 #define NP_SECRET_MAX	     8192     /* bytes of a value: tokens of identity providers have up to 4 KiB */
 #define NP_PLACEHOLDER_MAX   4096     /* bytes of a placeholder */
+#define NP_TOKEN_MAX	     4096     /* bytes of a token that an origin issues: browsers keep no longer cookie */
+#define NP_TOKEN_NAMES	     32	      /* members of JSON, or cookies, that one credential captures */
+#define NP_TOKENS_WATCHED    32	      /* tokens that an inspector has seen last, and searches for */
+#define NP_TOKENS_ISSUED     64	      /* tokens of one response */
+#define NP_ISSUED_DEPTH	     128      /* of JSON that tokens are looked for in */
 #define NP_RULE_WORDS	     256      /* methods, paths or headers of one rule */
 #define NP_INSPECT_PORTS_MAX 16	      /* inspect_ports */
 #define NP_PATH_MAX	     4096     /* normalised path that rules with paths still look at */

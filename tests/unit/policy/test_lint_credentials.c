@@ -63,10 +63,45 @@ static void test_nobody(void **state)
 	loads(HEAD "rules:\n- allow: a.example\n  credential: a\n");
 }
 
+static void test_capture(void **state)
+{
+	(void)state;
+	loads(HEAD "    for: a.example\n    capture: {json: t, paths: /token, for: x.b.example}\n" ALLOW);
+	loads(HEAD "    for: a.example\n    paths: /token\n    capture: {json: t}\n" ALLOW);
+	loads(HEAD "    for: a.example\n    capture: {cookies: t}\n" ALLOW);
+	tells(HEAD "    for: a.example\n    capture: {json: t}\n" ALLOW,
+	      P "3:3: warning: credential \"a\": its hosts can answer with nothing but JSON, so that no token is missed; say by "
+		"\"paths\" of \"capture\" which of their responses have tokens\n");
+	tells(HEAD "    for: a.example\n    capture: {cookies: t, for: .b.example}\n" ALLOW,
+	      P "6:32: " OF_A(".b.example") "it goes to whoever runs a host of such a name; write whole names\n");
+}
+
+static void test_wrong_captures(void **state)
+{
+	static const char *const texts[][2] = {
+		{ "{}", "needs \"json\" or \"cookies\"" },	    { "json", "mapping" },
+		{ "{json: []}", "empty" },			    { "{json: [a b]}", "a name has up to" },
+		{ "{json: t, for: 192.0.2.1}", "is for names" },    { "{json: t, as: cookie}", "none of what it may be" },
+		{ "{json: t, as: {sigv4: {service: a, region: b}}}", "no token signs requests" },
+		{ "{json: t, path: /}", "unknown key" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		char text[512];
+
+		snprintf(text, sizeof(text), HEAD "    for: a.example\n    capture: %s\n" ALLOW, texts[i][0]);
+		load_n(text, strlen(text));
+		assert_null(policy);
+		assert_non_null(strstr(found_join(), texts[i][1]));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_hosts), cmocka_unit_test(test_all_of_it),
-					   cmocka_unit_test(test_rules), cmocka_unit_test(test_nobody) };
+					   cmocka_unit_test(test_rules), cmocka_unit_test(test_nobody),
+					   cmocka_unit_test(test_capture), cmocka_unit_test(test_wrong_captures) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
