@@ -42,16 +42,15 @@ static void json_check(json_t *value)
 	json_t *below;
 	size_t i;
 
-	json_array_foreach(value, i, below)
-		json_check(below);
+	json_array_foreach(value, i, below) json_check(below);
 	json_object_foreach(value, name, below)
 	{
 		struct token token;
 
 		if (on_wanted(NULL, name) && !json_is_null(below)) {
 			check(json_is_string(below));
-			check(!json_string_length(below) ||
-			      token_unseal(sealer, SESSION, json_string_value(below), json_string_length(below), &token));
+			check(!json_string_length(below) || token_unseal(sealer, SESSION, json_string_value(below),
+									 json_string_length(below), &token));
 		}
 		json_check(below);
 	}
@@ -66,7 +65,8 @@ static void json_try(const char *text, size_t len, size_t each)
 	json_t *value;
 
 	for (size_t at = 0; n >= 0 && at <= len; at += each)
-		n = issued_json_read(&second, &taker, text + at, at + each < len ? each : len - at, at + each > len, &parts);
+		n = issued_json_read(&second, &taker, text + at, at + each < len ? each : len - at, at + each > len,
+				     &parts);
 	issued_json_free(&first);
 	issued_json_free(&second);
 	check((r < 0) == (n < 0));
@@ -86,7 +86,8 @@ static void sealed_try(const char *text, size_t len, size_t each)
 	size_t at, found_len, before = each % 40;
 
 	for (size_t i = 0; i < before; i++)
-		buf_append(&out, &".ekotpn"[(before - i - 1) % 7], 1); /* a dot last: it begins nothing with what follows */
+		buf_append(&out, &".ekotpn"[(before - i - 1) % 7],
+			   1); /* a dot last: it begins nothing with what follows */
 	if (token_seal(sealer, SESSION, &token, &out) < 0)
 		return;
 	buf_puts(&out, "A_tail");
@@ -94,7 +95,8 @@ static void sealed_try(const char *text, size_t len, size_t each)
 		check(token_pending(out.data, cut) == cut - before);
 	check(token_find(out.data, out.len, &at, &found_len) && at == before && found_len == out.len - 6 - before);
 	check(token_unseal(sealer, SESSION, out.data + at, found_len, &got));
-	check(got.len == len && !memcmp(got.value, text, len) && got.is_cookie == token.is_cookie && !strcmp(got.credential, "github"));
+	check(got.len == len && !memcmp(got.value, text, len) && got.is_cookie == token.is_cookie &&
+	      !strcmp(got.credential, "github"));
 	check(!token_unseal(sealer, "alice/other", out.data + at, found_len, &got));
 	out.data[at + SEALED_HEAD + each % (found_len - SEALED_HEAD - 1)] ^= 1;
 	check(!token_unseal(sealer, SESSION, out.data + at, found_len, &got));

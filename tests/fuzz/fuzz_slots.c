@@ -22,7 +22,8 @@ static const char policy_text[] = "version: 1\ncredentials:\n"
 				  "  d: {source: {env: D}, placeholder: {like: jwt}}\n";
 static struct policy *policy;
 #define SESSIONS 64
-static struct placeholder_set *sets[SESSIONS], *set; /* of as many sessions: in some, one ends with what another begins with */
+static struct placeholder_set *sets[SESSIONS],
+	*set; /* of as many sessions: in some, one ends with what another begins with */
 static char value_text[] = "V/\"\\+";
 static const struct secret value = { .value = value_text, .len = sizeof(value_text) - 1 };
 static unsigned found;
@@ -39,7 +40,8 @@ static const struct placeholder *slow_find(const char *text, size_t len, size_t 
 {
 	for (size_t at = 0; at < len; at++)
 		for (size_t i = 0; i < set->n; i++)
-			if (set->items[i].len <= len - at && !memcmp(text + at, set->items[i].text, set->items[i].len)) {
+			if (set->items[i].len <= len - at &&
+			    !memcmp(text + at, set->items[i].text, set->items[i].len)) {
 				*ret_at = at;
 				return &set->items[i];
 			}
@@ -67,7 +69,8 @@ static size_t text_make(const uint8_t *data, size_t size, char *text)
 static void compare(const char *text, size_t len)
 {
 	size_t at = 0, slow_at = 0;
-	const struct placeholder *is = placeholder_set_find(set, text, len, &at), *slow = slow_find(text, len, &slow_at);
+	const struct placeholder *is = placeholder_set_find(set, text, len, &at),
+				 *slow = slow_find(text, len, &slow_at);
 
 	check(is == slow && at == slow_at);
 }

@@ -25,7 +25,9 @@ static const char credentials_help[] =
 	"Exit codes: 0 done, and every one that was asked for has a value; 1 refused, failed, or a source gave none;\n"
 	"2 wrong usage; 3 no daemon.\n";
 
-static const char *const columns[] = { "NAME", "STATE", "SOURCE", "FOR", "AGE", "LAST USED", "USES", "TOKENS", "PROBLEM" };
+static const char *const columns[] = {
+	"NAME", "STATE", "SOURCE", "FOR", "AGE", "LAST USED", "USES", "TOKENS", "PROBLEM"
+};
 
 static int list_get(const struct cli *cli, struct api_answer *ret)
 {
@@ -74,8 +76,9 @@ static void row_add(struct table *table, const json_t *one, uint64_t now_us)
 {
 	_buf_ struct buf hosts = BUF_INIT(1u << 20), age = BUF_INIT(64), used = BUF_INIT(64);
 	_free_ char *uses = scalar_text(json_object_get(one, "uses"));
-	_free_ char *tokens = json_is_true(json_object_get(one, "captures")) ? scalar_text(json_object_get(one, "tokens"))
-									     : strdup("-");
+	_free_ char *tokens = json_is_true(json_object_get(one, "captures"))
+				      ? scalar_text(json_object_get(one, "tokens"))
+				      : strdup("-");
 
 	hosts_put(&hosts, json_object_get(one, "for"));
 	ago_put(&age, member_text(one, "fetched"), now_us, "-", "");

@@ -54,15 +54,15 @@ static json_t *credential_object(const struct policy *policy, const struct crede
 	char place[PLACE_TEXT_SIZE];
 
 	place_format(policy, &credential->at, place);
-	return json_pack("{s:s,s:o,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:o,s:o,s:o,s:I,s:o,s:b,s:I}", "name", credential->name,
-			 "at", json_text(place), "source", sources[credential->source.kind], "state", state_word(state),
-			 "problem", state->problem[0] ? json_text(state->problem) : json_null(), "for",
-			 patterns_array(policy, &credential->hosts), "as", slots_array(credential), "levels",
+	return json_pack("{s:s,s:o,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:o,s:o,s:o,s:I,s:o,s:b,s:I}", "name",
+			 credential->name, "at", json_text(place), "source", sources[credential->source.kind], "state",
+			 state_word(state), "problem", state->problem[0] ? json_text(state->problem) : json_null(),
+			 "for", patterns_array(policy, &credential->hosts), "as", slots_array(credential), "levels",
 			 levels_array(credential->levels), "sessions", words_array(credential->sessions), "always",
 			 credential->always, "fetching", state->busy, "fetched", time_or_null(state->fetched_us),
 			 "expires", time_or_null(state->expires_us), "used", time_or_null(state->used_us), "uses",
-			 (json_int_t)state->uses, "env", credential->env ? json_text(credential->env) : json_null(), "captures",
-			 credential->capture != NULL, "tokens", (json_int_t)state->tokens);
+			 (json_int_t)state->uses, "env", credential->env ? json_text(credential->env) : json_null(),
+			 "captures", credential->capture != NULL, "tokens", (json_int_t)state->tokens);
 }
 
 int credentials_list(struct request *rq, struct answer *ret, struct failure *ret_failure)

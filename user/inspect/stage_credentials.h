@@ -25,7 +25,8 @@ struct credential_look {
 	bool needs_body;		  /* it is, and that is needed: the request has to wait for its body */
 };
 
-#define NOBODYS_TOKEN "a placeholder of a token that is none of this session: it was issued to another one, or was changed"
+#define NOBODYS_TOKEN \
+	"a placeholder of a token that is none of this session: it was issued to another one, or was changed"
 
 /* -- stage_credentials_look.c */
 void credential_look_begin(struct credential_look *look, struct exchange *exchange);

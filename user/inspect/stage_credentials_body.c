@@ -26,9 +26,9 @@ void credentials_body_open(struct exchange *ex, const struct policy *policy)
 	for (size_t i = 0; readable && i < policy->n_credentials; i++) {
 		const struct credential *credential = &policy->credentials[i];
 
-		ex->carried->body_values |= (slot_fits(credential, &place) && credential_fits(ex, policy, credential)) ||
-					    (slot_fits_token(credential, false, &place) &&
-					     credential_token_fits(ex, policy, credential));
+		ex->carried->body_values |=
+			(slot_fits(credential, &place) && credential_fits(ex, policy, credential)) ||
+			(slot_fits_token(credential, false, &place) && credential_token_fits(ex, policy, credential));
 	}
 	if (ex->head.has_body)
 		stage_wants(ex, &stage_credentials, WAY_REQUEST, ex->carried->body_values ? WANT_REPLACE : WANT_LOOK);

@@ -144,14 +144,16 @@ static const struct secret *token_look(struct credential_look *look, const struc
 	struct worker *worker = look->client->worker;
 
 	if (method_echoes(look->facts.method) || !credential_token_is_bound(look->policy, credential, &look->facts))
-		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
-					      "a token of it is not for this host, this request, or this session at its level");
+		return credential_look_refuse(
+			look, credential, NP_R_CREDENTIAL_ELSEWHERE,
+			"a token of it is not for this host, this request, or this session at its level");
 	if (!slot_fits_token(credential, token->is_cookie, place))
 		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
 					      "a token of it stands in another place of the request than \"as\" says");
 	if (!look->ex && !look->carried->body_values)
-		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
-					      "a token of it was not for this websocket when that began: another may have it");
+		return credential_look_refuse(
+			look, credential, NP_R_CREDENTIAL_ELSEWHERE,
+			"a token of it was not for this websocket when that began: another may have it");
 	if (!carried_note(look, credential, true))
 		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
 					      "too many of them in one request");

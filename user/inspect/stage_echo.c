@@ -174,8 +174,8 @@ static enum stage_result on_response(struct exchange *ex, struct head *head)
 	if (!ex->echo || !is_searched(ex) || (!set && !tokens_are_captured(ex) && !ex->client->worker->tokens.n))
 		return STAGE_NEXT;
 	if (set)
-		r = echo_judge(ex, secret_scrub_fields(secret_echo_scrubber(ex->client->worker, set), &words,
-						       &head->fields));
+		r = echo_judge(
+			ex, secret_scrub_fields(secret_echo_scrubber(ex->client->worker, set), &words, &head->fields));
 	if (r != STAGE_NEXT || head->status < 200 || !head->has_body)
 		return r; /* what follows a 101 is tunnel_messages.c's */
 	return body_begin(ex, head);
@@ -229,8 +229,9 @@ static enum stage_result trailers_scrub(struct exchange *ex, struct scrubber *sc
 
 	if (!piece->trailers || trailers->n || !scrubber)
 		return STAGE_NEXT;
-	r = echo_judge(ex, fields_copy(trailers, piece->trailers) < 0 ? -ENOMEM
-								      : secret_scrub_fields(scrubber, &words, trailers));
+	r = echo_judge(ex, fields_copy(trailers, piece->trailers) < 0
+				   ? -ENOMEM
+				   : secret_scrub_fields(scrubber, &words, trailers));
 	if (r == STAGE_NEXT)
 		piece->trailers = trailers;
 	return r;
@@ -240,7 +241,8 @@ static enum stage_result on_response_body(struct exchange *ex, struct piece *pie
 {
 	const struct scrub_words words = { echo_words_find, &ex->echo->words };
 	struct secret_set *set = ex->echo->words.set;
-	struct scrubber *scrubber = set ? secret_echo_scrubber(ex->client->worker, set) : NULL; /* NULL: no value is known */
+	struct scrubber *scrubber =
+		set ? secret_echo_scrubber(ex->client->worker, set) : NULL; /* NULL: no value is known */
 	enum stage_result r;
 	int hits;
 

@@ -21,8 +21,8 @@ struct tokens {
 	bool in_cookies; /* what is taken now is one, and no member of JSON */
 	bool json;	 /* the body is read as such */
 	struct issued_json reader;
-	struct buf plain;  /* of such a body, with tokens sealed: it may end with the beginning of another */
-	struct buf word;   /* that takes the place of one that was seen before */
+	struct buf plain;    /* of such a body, with tokens sealed: it may end with the beginning of another */
+	struct buf word;     /* that takes the place of one that was seen before */
 	const char *refused; /* the credential of one that was, and says refuse */
 	struct fields trailers;
 };
@@ -58,7 +58,8 @@ static enum stage_result tokens_fail(struct exchange *ex, int error)
 	if (error == -EBADMSG)
 		return tokens_stop(ex, NP_R_UNSEARCHABLE, "it is no JSON that tokens could be found in");
 	if (error == -EINVAL)
-		return tokens_stop(ex, NP_R_UNSEARCHABLE, "what the policy says is a token is none that could be captured");
+		return tokens_stop(ex, NP_R_UNSEARCHABLE,
+				   "what the policy says is a token is none that could be captured");
 	if (error == -E2BIG)
 		return tokens_stop(ex, NP_R_UNSEARCHABLE, "it has a token that is too long, or too many of them");
 	return tokens_stop(ex, NP_R_INTERNAL, "it could not be searched for tokens");
@@ -69,8 +70,7 @@ static enum stage_result tokens_fail(struct exchange *ex, int error)
 /* Of the policy in hand; NULL: it is gone, or captures nothing any more. */
 static const struct credential *captor_find(const struct tokens *tokens, unsigned i)
 {
-	const struct credential *credential =
-		credential_find(tokens->ex->client->worker->policy, tokens->captors[i]);
+	const struct credential *credential = credential_find(tokens->ex->client->worker->policy, tokens->captors[i]);
 
 	return credential && credential->capture ? credential : NULL;
 }
@@ -79,9 +79,9 @@ static const struct credential *captor_of(const struct tokens *tokens, const cha
 {
 	for (unsigned i = 0; i < tokens->n; i++) {
 		const struct credential *credential = captor_find(tokens, i);
-		const char *const *names = !credential	       ? NULL
+		const char *const *names = !credential		? NULL
 					   : tokens->in_cookies ? credential->capture->cookies
-							       : credential->capture->json;
+								: credential->capture->json;
 
 		for (; names && *names; names++)
 			if (strcmp(*names, name) == 0)
@@ -252,8 +252,8 @@ static enum stage_result cookies_take(struct exchange *ex, struct head *head)
 /* An error that is no JSON has no token; what is fetched well and is no JSON might, in a form that was not foreseen. */
 static enum stage_result body_begin(struct exchange *ex, struct head *head)
 {
-	static const char *const gone[] = { "etag", "content-md5", "digest", "content-digest", "repr-digest",
-					    "accept-ranges" };
+	static const char *const gone[] = { "etag",	      "content-md5", "digest",
+					    "content-digest", "repr-digest", "accept-ranges" };
 	const bool json = type_is_json(head);
 
 	if (!has_json_captor(ex->tokens))

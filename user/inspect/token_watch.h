@@ -19,7 +19,7 @@ struct token_watch {
 	struct watched_token *items; /* NP_TOKENS_WATCHED of them, locked; NULL: there was none yet */
 	unsigned next;		     /* that is overwritten by one more */
 	unsigned n;
-	bool stale;		/* search is for others */
+	bool stale;		  /* search is for others */
 	struct search *search;	  /* NULL: for none */
 	struct scrubber scrubber; /* memory */
 	struct secret lent;	  /* token_watch_lend() */

@@ -80,8 +80,9 @@ const char *placeholder_file_name(enum placeholder_file file); /* "netrc", ... *
 struct credential_capture {
 	const char *const *json;    /* members of JSON, at any depth */
 	const char *const *cookies; /* of set-cookie */
-	const char *const *paths;   /* globs of requests whose responses have some, NULL-terminated; NULL: any that it is for */
-	struct pattern_run hosts; /* for: that get them, beside those of the credential */
+	const char *const
+		*paths; /* globs of requests whose responses have some, NULL-terminated; NULL: any that it is for */
+	struct pattern_run hosts;			   /* for: that get them, beside those of the credential */
 	struct credential_slot slots[NP_CREDENTIAL_SLOTS]; /* that they may stand in, beside those of the credential */
 	size_t n_slots;
 };

@@ -236,8 +236,9 @@ const struct key_set keys_placeholder = KEY_SET("placeholder", placeholder_keys,
 static const struct key capture_keys[CAPTURE_KEYS] = {
 	[CAPTURE_JSON] = KEY("json", KEY_TEXTS, "members of JSON that are tokens, at any depth"),
 	[CAPTURE_COOKIES] = KEY("cookies", KEY_TEXTS, "cookies that are"),
-	[CAPTURE_PATHS] = KEY("paths", KEY_TEXTS,
-			      "globs of paths whose responses have them: all that the credential is for unless written"),
+	[CAPTURE_PATHS] =
+		KEY("paths", KEY_TEXTS,
+		    "globs of paths whose responses have them: all that the credential is for unless written"),
 	[CAPTURE_FOR] = KEY("for", KEY_TEXTS, "hosts that get the tokens, beside those that get the credential"),
 	[CAPTURE_AS] = KEY("as", KEY_WORDS_OR_MAPS,
 			   "the places of a request that tokens may stand in, beside those of the credential",
@@ -268,8 +269,9 @@ static const struct key credential_keys[CREDENTIAL_KEYS] = {
 		KEY("on_leak", KEY_WORD,
 		    "a session that sends the value itself: refuse unless written, or the level it is raised to",
 		    .words = words_leak),
-	[CREDENTIAL_CAPTURE] = KEY("capture", KEY_MAP, "tokens that its hosts issue: sandboxes get placeholders of them",
-				   .below = &keys_capture),
+	[CREDENTIAL_CAPTURE] =
+		KEY("capture", KEY_MAP, "tokens that its hosts issue: sandboxes get placeholders of them",
+		    .below = &keys_capture),
 };
 const struct key_set keys_credential = KEY_SET("a credential", credential_keys, CREDENTIAL_SOURCE + 1);
 

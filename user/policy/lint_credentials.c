@@ -101,8 +101,8 @@ static bool is_named(const struct policy *policy, const struct credential *crede
 	return false;
 }
 
-static void hosts_check(const struct policy *policy, const struct credential *credential, const struct pattern_run *hosts,
-			struct problems *problems)
+static void hosts_check(const struct policy *policy, const struct credential *credential,
+			const struct pattern_run *hosts, struct problems *problems)
 {
 	for (uint32_t i = 0; i < hosts->n && problems->warnings < NP_POLICY_PROBLEMS; i++)
 		host_check(policy, credential, &policy->patterns[hosts->first + i], problems);
@@ -115,10 +115,11 @@ static void capture_check(const struct policy *policy, const struct credential *
 
 	hosts_check(policy, credential, &capture->hosts, problems);
 	if (capture->json && !capture->paths && !credential->paths)
-		problem_add(problems, true, policy->files[credential->at.file], credential->at.line, credential->at.column,
-			    "credential \"%s\": its hosts can answer with nothing but JSON, so that no token is missed; "
-			    "say by \"paths\" of \"capture\" which of their responses have tokens",
-			    credential->name);
+		problem_add(
+			problems, true, policy->files[credential->at.file], credential->at.line, credential->at.column,
+			"credential \"%s\": its hosts can answer with nothing but JSON, so that no token is missed; "
+			"say by \"paths\" of \"capture\" which of their responses have tokens",
+			credential->name);
 }
 
 void policy_check_credentials(const struct policy *policy, struct problems *problems)

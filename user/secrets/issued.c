@@ -17,8 +17,8 @@ static int json_open(struct issued_json *j, bool object)
 {
 	if (j->depth == NP_ISSUED_DEPTH)
 		return -EBADMSG;
-	j->objects[j->depth / 8] = (uint8_t)((j->objects[j->depth / 8] & ~(1u << j->depth % 8)) |
-					     (unsigned)object << j->depth % 8);
+	j->objects[j->depth / 8] =
+		(uint8_t)((j->objects[j->depth / 8] & ~(1u << j->depth % 8)) | (unsigned)object << j->depth % 8);
 	j->depth++;
 	j->at = object ? AT_FIRST_KEY : AT_FIRST;
 	return 0;

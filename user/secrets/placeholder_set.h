@@ -16,16 +16,16 @@ struct token;
 struct sealer;
 
 #define PLACEHOLDER_NOBODYS UINT32_MAX /* it looks like a token, and was sealed for another session, or by nobody */
-#define PLACEHOLDER_PLACES 4093 /* a prime */
+#define PLACEHOLDER_PLACES  4093       /* a prime */
 
 struct placeholder {
 	const char *text; /* with a NUL, if it is no token */
 	size_t len;
-	uint32_t credential; /* its number in the policy; of tokens PLACEHOLDER_NOBODYS, too */
+	uint32_t credential;	   /* its number in the policy; of tokens PLACEHOLDER_NOBODYS, too */
 	const struct token *token; /* that an origin has issued; NULL: it stands for the credential's own value */
-	uint32_t anchor;     /* where in it the eight bytes are */
-	uint64_t word;	     /* and these */
-	uint32_t next;	     /* of the same place, from 1; 0: none */
+	uint32_t anchor;	   /* where in it the eight bytes are */
+	uint64_t word;		   /* and these */
+	uint32_t next;		   /* of the same place, from 1; 0: none */
 };
 
 struct placeholder_set {
@@ -33,7 +33,7 @@ struct placeholder_set {
 	size_t n;
 	size_t longest;
 	char *texts;
-	struct sealed *sealed; /* NULL: tokens are not looked for */
+	struct sealed *sealed;		    /* NULL: tokens are not looked for */
 	uint16_t first[PLACEHOLDER_PLACES]; /* the first of those with such a word, from 1; 0: none */
 };
 

@@ -104,7 +104,8 @@ int token_seal(const struct sealer *sealer, const char *session, const struct to
 /* Of one that stands at the beginning of the text, by what it says itself; 0: it is none. The text has SEALED_HEAD bytes. */
 static size_t length_stated(const char *text)
 {
-	const int a = digit_of(text[PREFIX_LEN]), b = digit_of(text[PREFIX_LEN + 1]), c = digit_of(text[PREFIX_LEN + 2]);
+	const int a = digit_of(text[PREFIX_LEN]), b = digit_of(text[PREFIX_LEN + 1]),
+		  c = digit_of(text[PREFIX_LEN + 2]);
 	size_t n;
 
 	if (a < 0 || b < 0 || c < 0)
@@ -131,7 +132,8 @@ bool token_find(const char *text, size_t len, size_t *ret_at, size_t *ret_len)
 
 		if (stated) {
 			*ret_at = (size_t)(at - text);
-			*ret_len = SEALED_HEAD + digits_there(at + SEALED_HEAD, (stated < left ? stated : left) - SEALED_HEAD);
+			*ret_len = SEALED_HEAD +
+				   digits_there(at + SEALED_HEAD, (stated < left ? stated : left) - SEALED_HEAD);
 			return true;
 		}
 		at++;
@@ -146,7 +148,8 @@ bool token_unseal(struct sealer *sealer, const char *session, const char *text, 
 	struct base64_decode_ctx ctx;
 	size_t n = len - SEALED_HEAD, room, name_len;
 
-	if (len > SEALED_MAX || len < SEALED_HEAD || memcmp(text, SEALED_PREFIX, PREFIX_LEN) != 0 || length_stated(text) != len)
+	if (len > SEALED_MAX || len < SEALED_HEAD || memcmp(text, SEALED_PREFIX, PREFIX_LEN) != 0 ||
+	    length_stated(text) != len)
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		const char c = text[SEALED_HEAD + i];
@@ -157,9 +160,8 @@ bool token_unseal(struct sealer *sealer, const char *session, const char *text, 
 		standard[n++] = '=';
 	base64_decode_init(&ctx);
 	room = sizeof(sealed);
-	if (BASE64_DECODE_LENGTH(n) > sizeof(sealed) + 3 ||
-	    !base64_decode_update(&ctx, &room, sealed, n, standard) || !base64_decode_final(&ctx) ||
-	    room < SIV_DIGEST_SIZE + 2)
+	if (BASE64_DECODE_LENGTH(n) > sizeof(sealed) + 3 || !base64_decode_update(&ctx, &room, sealed, n, standard) ||
+	    !base64_decode_final(&ctx) || room < SIV_DIGEST_SIZE + 2)
 		return false;
 	if (!siv_cmac_aes256_decrypt_message(&sealer->siv, strlen(session), (const uint8_t *)session, 0, NULL,
 					     room - SIV_DIGEST_SIZE, sealer->plain, sealed))
@@ -185,10 +187,11 @@ size_t token_pending(const char *text, size_t len)
 
 		if (memcmp(at, SEALED_PREFIX, left < PREFIX_LEN ? left : PREFIX_LEN) != 0)
 			continue;
-		if (stated && stated <= left && digits_there(at + SEALED_HEAD, stated - SEALED_HEAD) == stated - SEALED_HEAD)
+		if (stated && stated <= left &&
+		    digits_there(at + SEALED_HEAD, stated - SEALED_HEAD) == stated - SEALED_HEAD)
 			at += stated - 1; /* a whole one: its last letters begin no other */
-		else if (left < SEALED_HEAD || (stated > left && digits_there(at + SEALED_HEAD, left - SEALED_HEAD) ==
-								   left - SEALED_HEAD))
+		else if (left < SEALED_HEAD ||
+			 (stated > left && digits_there(at + SEALED_HEAD, left - SEALED_HEAD) == left - SEALED_HEAD))
 			return left;
 	}
 	return 0;

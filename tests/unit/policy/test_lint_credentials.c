@@ -28,9 +28,10 @@ static void test_hosts(void **state)
 	tells(HEAD "    for: pastebin.com\n" ALLOW,
 	      P "5:10: " OF_A("pastebin.com") "the host takes uploads from anyone, and shows them to others\n");
 	tells(HEAD "    for: other.example\n" ALLOW,
-	      P "5:10: " OF_A("other.example") "at none of its levels is the mode PROXIED and the host allowed by a rule\n");
-	tells(HEAD "    for: a.example\n    levels: PUBLIC\n" ALLOW,
-	      P "5:10: " OF_A("a.example") "at none of its levels is the mode PROXIED and the host allowed by a rule\n");
+	      P "5:10: " OF_A(
+		      "other.example") "at none of its levels is the mode PROXIED and the host allowed by a rule\n");
+	tells(HEAD "    for: a.example\n    levels: PUBLIC\n" ALLOW, P
+	      "5:10: " OF_A("a.example") "at none of its levels is the mode PROXIED and the host allowed by a rule\n");
 }
 
 /* A host that takes uploads, and that no rule allows, is told of twice. */
@@ -39,8 +40,9 @@ static void test_all_of_it(void **state)
 	(void)state;
 	tells(HEAD "    for: paste.ee\n" ALLOW,
 	      P "5:10: " OF_A("paste.ee") "the host takes uploads from anyone, and shows them to others\n" P
-					  "5:10: " OF_A("paste.ee") "at none of its levels is the mode PROXIED and the host "
-								    "allowed by a rule\n");
+					  "5:10: " OF_A(
+						  "paste.ee") "at none of its levels is the mode PROXIED and the host "
+							      "allowed by a rule\n");
 }
 
 /* A rule that names it binds it as "for" does. */
@@ -59,7 +61,8 @@ static void test_rules(void **state)
 static void test_nobody(void **state)
 {
 	(void)state;
-	tells(HEAD ALLOW, P "3:3: warning: nothing gets the credential \"a\": it has no \"for\", and no rule names it\n");
+	tells(HEAD ALLOW,
+	      P "3:3: warning: nothing gets the credential \"a\": it has no \"for\", and no rule names it\n");
 	loads(HEAD "rules:\n- allow: a.example\n  credential: a\n");
 }
 
@@ -70,7 +73,8 @@ static void test_capture(void **state)
 	loads(HEAD "    for: a.example\n    paths: /token\n    capture: {json: t}\n" ALLOW);
 	loads(HEAD "    for: a.example\n    capture: {cookies: t}\n" ALLOW);
 	tells(HEAD "    for: a.example\n    capture: {json: t}\n" ALLOW,
-	      P "3:3: warning: credential \"a\": its hosts can answer with nothing but JSON, so that no token is missed; say by "
+	      P "3:3: warning: credential \"a\": its hosts can answer with nothing but JSON, so that no token is "
+		"missed; say by "
 		"\"paths\" of \"capture\" which of their responses have tokens\n");
 	tells(HEAD "    for: a.example\n    capture: {cookies: t, for: .b.example}\n" ALLOW,
 	      P "6:32: " OF_A(".b.example") "it goes to whoever runs a host of such a name; write whole names\n");
@@ -79,9 +83,12 @@ static void test_capture(void **state)
 static void test_wrong_captures(void **state)
 {
 	static const char *const texts[][2] = {
-		{ "{}", "needs \"json\" or \"cookies\"" },	    { "json", "mapping" },
-		{ "{json: []}", "empty" },			    { "{json: [a b]}", "a name has up to" },
-		{ "{json: t, for: 192.0.2.1}", "is for names" },    { "{json: t, as: cookie}", "none of what it may be" },
+		{ "{}", "needs \"json\" or \"cookies\"" },
+		{ "json", "mapping" },
+		{ "{json: []}", "empty" },
+		{ "{json: [a b]}", "a name has up to" },
+		{ "{json: t, for: 192.0.2.1}", "is for names" },
+		{ "{json: t, as: cookie}", "none of what it may be" },
 		{ "{json: t, as: {sigv4: {service: a, region: b}}}", "no token signs requests" },
 		{ "{json: t, path: /}", "unknown key" },
 	};
@@ -99,9 +106,9 @@ static void test_wrong_captures(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_hosts), cmocka_unit_test(test_all_of_it),
-					   cmocka_unit_test(test_rules), cmocka_unit_test(test_nobody),
-					   cmocka_unit_test(test_capture), cmocka_unit_test(test_wrong_captures) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_hosts),   cmocka_unit_test(test_all_of_it),
+					    cmocka_unit_test(test_rules),   cmocka_unit_test(test_nobody),
+					    cmocka_unit_test(test_capture), cmocka_unit_test(test_wrong_captures) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,8 +64,8 @@ static void reads(const char *text, const char *want, int taken)
 		int n = 0, r = 0;
 
 		for (size_t at = 0; r >= 0 && at < len; at += each, n += r)
-			r = issued_json_read(&json, &taker, text + at, at + each < len ? each : len - at, at + each >= len,
-					     &out);
+			r = issued_json_read(&json, &taker, text + at, at + each < len ? each : len - at,
+					     at + each >= len, &out);
 		issued_json_free(&json);
 		if (!want) {
 			assert_int_equal(r, taken);
@@ -105,10 +105,22 @@ static void what_is_no_token(void **state)
 
 static void what_is_no_json(void **state)
 {
-	static const char *const texts[] = { "{\"t\":\"a\"",	 "{\"t\":\"a",	       "{'t':'a'}",   "{\"a\" \"b\"}",
-					     "{\"a\":\"b\",}",	 "[1,]",	       "[1 2]",	      "{]",
-					     "t=a&b=c",		 "<t>a</t>",	       "{\"a\":\"\\q\"}", "{\"a\":\"\\u00g0\"}",
-					     "/* */ {\"a\":1}", "{\"a\":\"x\ny\"}", "}",	      "{\"a\":1}}" };
+	static const char *const texts[] = { "{\"t\":\"a\"",
+					     "{\"t\":\"a",
+					     "{'t':'a'}",
+					     "{\"a\" \"b\"}",
+					     "{\"a\":\"b\",}",
+					     "[1,]",
+					     "[1 2]",
+					     "{]",
+					     "t=a&b=c",
+					     "<t>a</t>",
+					     "{\"a\":\"\\q\"}",
+					     "{\"a\":\"\\u00g0\"}",
+					     "/* */ {\"a\":1}",
+					     "{\"a\":\"x\ny\"}",
+					     "}",
+					     "{\"a\":1}}" };
 	char deep[2 * NP_ISSUED_DEPTH];
 
 	(void)state;
@@ -294,8 +306,10 @@ static void places(void **state)
 	static const char *const none[] = { "t", NULL };
 	const struct credential_capture capture = { .json = none, .slots = { { .kind = SLOT_BEARER } }, .n_slots = 1 };
 	const struct credential credential = { .slots = { { .kind = SLOT_FORM } }, .n_slots = 1, .capture = &capture };
-	const struct slot_place form = { .kind = SLOT_FORM }, bearer = { .kind = SLOT_BEARER }, query = { .kind = SLOT_QUERY, "t", 1, 0 },
-				cookie = { .kind = SLOT_HEADER, "cookie", 6, 0 }, other = { .kind = SLOT_HEADER, "x-cookie", 8, 0 };
+	const struct slot_place form = { .kind = SLOT_FORM }, bearer = { .kind = SLOT_BEARER },
+				query = { .kind = SLOT_QUERY, "t", 1, 0 },
+				cookie = { .kind = SLOT_HEADER, "cookie", 6, 0 },
+				other = { .kind = SLOT_HEADER, "x-cookie", 8, 0 };
 	const struct credential plain = { .slots = { { .kind = SLOT_FORM } }, .n_slots = 1 };
 
 	(void)state;
@@ -309,12 +323,18 @@ static void places(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(members),	     cmocka_unit_test(escapes),
-		cmocka_unit_test(what_is_no_token),  cmocka_unit_test(what_is_no_json),
-		cmocka_unit_test(lines_of_json),     cmocka_unit_test(one_too_long),
-		cmocka_unit_test(cookies),	     cmocka_unit_test(sealed_and_read_again),
-		cmocka_unit_test(changed_in_any_bit), cmocka_unit_test(under_another_key),
-		cmocka_unit_test(what_can_be_sealed), cmocka_unit_test(found_in_a_text),
+		cmocka_unit_test(members),
+		cmocka_unit_test(escapes),
+		cmocka_unit_test(what_is_no_token),
+		cmocka_unit_test(what_is_no_json),
+		cmocka_unit_test(lines_of_json),
+		cmocka_unit_test(one_too_long),
+		cmocka_unit_test(cookies),
+		cmocka_unit_test(sealed_and_read_again),
+		cmocka_unit_test(changed_in_any_bit),
+		cmocka_unit_test(under_another_key),
+		cmocka_unit_test(what_can_be_sealed),
+		cmocka_unit_test(found_in_a_text),
 		cmocka_unit_test(places),
 	};
 
