@@ -8,7 +8,7 @@ import time
 import pytest
 
 from lib import base
-from lib.box import Adopted, Box
+from lib.box import Adopted, Launched
 from lib.world import HOST4, HOST6
 from test_nat import FORWARDS
 from test_own_network import Net, say_names, say_ports
@@ -36,7 +36,7 @@ class Kinds(Net):
                 self.boxes[name] = Adopted(self.daemon, mode, wired=True)
             else:
                 self.turn(network)
-                self.boxes[name] = Box(self.daemon, mode)
+                self.boxes[name] = Launched(self.daemon, mode)
                 assert self.boxes[name].info["network"] == network, name
             stack.callback(self.boxes[name].close)
             if raised != mode:

@@ -83,11 +83,11 @@ def test_a_failed_bind_leaves_no_device(world, pool, kind):
     target, mark = other(pool, "FULL"), base.token()
     with listening(world.outside, family=6, addr=HOST6, kind=kind, scope=AWAY) as port:
         assert reach(world.outside_user, kind, 6, HOST6, port, "control", True) == "ok"
-    with listening(target, family=6, addr=HOST6, kind=kind, scope=AWAY) as port:
+    with listening(target, family=6, addr=target.addr[6], kind=kind, scope=AWAY) as port:
         for mode in MODES:
-            assert reach(pool(mode).agent, kind, 6, HOST6, port, mark) != "ok", mode
+            assert reach(pool(mode).agent, kind, 6, target.at[6], port, mark) != "ok", mode
         assert seen(target, mark) == []
-        assert reach(target.agent, kind, 6, HOST6, port, "own", True) == "ok", "a sandbox reaches itself"
+        assert reach(target.agent, kind, 6, target.addr[6], port, "own", True) == "ok", "a sandbox reaches itself"
     assert target.refusals("metadata")[-1]["hook"] == "bind"
 
 
