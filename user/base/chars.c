@@ -6,6 +6,14 @@
 
 #include "base/cleanup.h"
 
+int word_index(const char *const *words, size_t n, const char *word)
+{
+	for (size_t i = 0; word && i < n; i++)
+		if (words[i] && !strcmp(words[i], word))
+			return (int)i;
+	return -EINVAL;
+}
+
 int number_parse(const char *text, size_t len, uint64_t max, uint64_t *ret)
 {
 	uint64_t n = 0;

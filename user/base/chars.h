@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/chars.h"
 
 /* The value of a hexadecimal digit; -1: it is none. */
 static inline int hex_digit(char c)
@@ -13,6 +14,11 @@ static inline int hex_digit(char c)
 
 	return c >= '0' && c <= '9' ? c - '0' : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
+
+/* Which of n words it is: an index, or -EINVAL. A word of the table may be NULL, and so may word. */
+int word_index(const char *const *words, size_t n, const char *word);
+/* Is it one of them? words: an array. */
+#define WORD_IS_ONE_OF(word, words) (word_index(words, sizeof(words) / sizeof((words)[0]), word) >= 0)
 
 /* Decimal digits and nothing else. -EINVAL, or -ERANGE when it is more than max. */
 int number_parse(const char *text, size_t len, uint64_t max, uint64_t *ret);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api_client/message.h"
+#include "base/chars.h"
 #include "base/json.h"
 #include "cli/event_facts.h"
 #include "vocab/words.h"
@@ -29,10 +30,7 @@ static bool reason_is_finding(const char *reason)
 		"requests_lost",  "lost",      "secret_leaving", "credential_elsewhere", "container_outside"
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(findings); i++)
-		if (!strcmp(reason, findings[i]))
-			return true;
-	return false;
+	return WORD_IS_ONE_OF(reason, findings);
 }
 
 static enum ocsf_class class_of(const char *kind, const char *reason, const char *verdict)
@@ -48,10 +46,7 @@ static enum ocsf_class class_of(const char *kind, const char *reason, const char
 		return OCSF_DNS_ACTIVITY;
 	if (strcmp(verdict, "allowed") == 0 || strcmp(verdict, "refused") == 0)
 		return OCSF_NETWORK_ACTIVITY;
-	for (size_t i = 0; i < ARRAY_SIZE(configuration); i++)
-		if (!strcmp(reason, configuration[i]))
-			return OCSF_CONFIG_STATE_CHANGE;
-	return OCSF_API_ACTIVITY;
+	return WORD_IS_ONE_OF(reason, configuration) ? OCSF_CONFIG_STATE_CHANGE : OCSF_API_ACTIVITY;
 }
 
 /* Of HTTP its method; of the gate and tunnels Open or Refuse; of DNS Query; of a finding Create; of a state Log; else Other. */
@@ -62,10 +57,9 @@ static unsigned activity_of(enum ocsf_class class, const json_t *event, bool ref
 	const char *method = member_text(event, "method") ?: "";
 
 	if (class == OCSF_HTTP_ACTIVITY) {
-		for (unsigned i = 0; i < ARRAY_SIZE(methods); i++)
-			if (!strcmp(method, methods[i]))
-				return i + 1;
-		return ACTIVITY_OTHER;
+		int i = word_index(methods, ARRAY_SIZE(methods), method);
+
+		return i < 0 ? ACTIVITY_OTHER : (unsigned)i + 1;
 	}
 	if (class == OCSF_NETWORK_ACTIVITY)
 		return refused ? 5 : 1;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/chars.h"
 #include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -160,10 +161,7 @@ static bool is_state(const char *word)
 {
 	static const char *const states[] = { "pending", "allowed", "denied", "expired", "void", "all" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(states); i++)
-		if (!strcmp(word, states[i]))
-			return true;
-	return false;
+	return WORD_IS_ONE_OF(word, states);
 }
 
 static void questions_print(const json_t *answer)

@@ -2,6 +2,7 @@
 /* netpawl runs [USER/SESSION] */
 #include <string.h>
 
+#include "base/chars.h"
 #include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -35,10 +36,7 @@ static bool is_state(const char *word)
 {
 	static const char *const states[] = { "pending", "running", "completed", "rejected", "failed" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(states); i++)
-		if (!strcmp(word, states[i]))
-			return true;
-	return false;
+	return WORD_IS_ONE_OF(word, states);
 }
 
 int command_runs(struct cli *cli, int argc, char **argv)

@@ -2,6 +2,7 @@
 /* netpawl status */
 #include <string.h>
 
+#include "base/chars.h"
 #include "cli/features.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -25,11 +26,8 @@ static void members_add(struct table *table, const json_t *object, const char *p
 	{
 		_free_ char *text = scalar_text(value);
 		char full[256];
-		bool skip = false;
 
-		for (size_t i = 0; !*prefix && i < ARRAY_SIZE(shown); i++)
-			skip = skip || !strcmp(name, shown[i]);
-		if (skip)
+		if (!*prefix && WORD_IS_ONE_OF(name, shown))
 			continue;
 		snprintf(full, sizeof(full), "%s%s%s", prefix, *prefix ? "." : "", name);
 		if (text)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/chars.h"
 #include "base/cleanup.h"
 
 const char *const cni_versions[] = { "0.3.0", "0.3.1", "0.4.0", CNI_VERSION_NEWEST, NULL };
@@ -31,13 +32,11 @@ static int request_bad(struct cni_problem *ret, enum cni_code code, const char *
 static int command_read(const char *word, enum cni_command *ret)
 {
 	static const char *const words[] = { "ADD", "CHECK", "DEL", "VERSION" };
+	int i = word_index(words, ARRAY_SIZE(words), word);
 
-	for (size_t i = 0; word && i < ARRAY_SIZE(words); i++)
-		if (!strcmp(word, words[i])) {
-			*ret = (enum cni_command)i;
-			return 0;
-		}
-	return -EINVAL;
+	if (i >= 0)
+		*ret = (enum cni_command)i;
+	return i < 0 ? i : 0;
 }
 
 /* A file name to runtimes and, in "cgroup", to us: letters, digits and a few more, and the first is none of those. */

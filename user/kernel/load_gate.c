@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "base/chars.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "kernel/internal.h"
@@ -14,10 +15,7 @@ static bool map_is_kept(const struct bpf_map *map)
 {
 	static const char *const scratch[] = { "np_cut", "np_cut_flows", "np_cut_orders", "np_open_query" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(scratch); i++)
-		if (!strcmp(bpf_map__name(map), scratch[i]))
-			return false;
-	return !bpf_map__is_internal(map);
+	return !WORD_IS_ONE_OF(bpf_map__name(map), scratch) && !bpf_map__is_internal(map);
 }
 
 int map_path(const struct kernel *kernel, const struct bpf_map *map, char path[static FS_PATH_SIZE])

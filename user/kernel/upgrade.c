@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/chars.h"
 #include "base/failpoint.h"
 #include "base/fs.h"
 #include "base/log.h"
@@ -229,9 +230,8 @@ static int old_link_follow(struct kernel *kernel, const char *name)
 	char rest;
 	int r;
 
-	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
-		if (!strcmp(name, own[i]))
-			return 0;
+	if (WORD_IS_ONE_OF(name, own))
+		return 0;
 	if (sscanf(name, "c%llu%c", &id, &rest) != 1)
 		return -EPROTO;
 	r = cgroup_by_id(kernel->mount, id, &cg);

@@ -12,6 +12,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/arena.h"
+#include "base/chars.h"
 #include "base/cleanup.h"
 
 #define TABLE_BYTES (1u << 20) /* of a file in /proc with a line for each driver */
@@ -39,10 +40,7 @@ static bool driver_is_fit(const char *name)
 					   "nvidiactl",	 "nvidia-frontend", "nvidia-modeset",
 					   "nvidia-uvm", "nvidia-caps" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(fit); i++)
-		if (!strcmp(name, fit[i]))
-			return true;
-	return false;
+	return WORD_IS_ONE_OF(name, fit);
 }
 
 static bool misc_is_fit(const char *name)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/chars.h"
 #include "base/cleanup.h"
 #include "policy/decide.h"
 #include "policy/name_table.h"
@@ -146,10 +147,7 @@ static bool is_nowhere(const char *name)
 	static const char *const nowhere[] = { "arpa", "invalid", "local", "onion" };
 	const char *last = strrchr(name, '.');
 
-	for (size_t i = 0; last && i < ARRAY_SIZE(nowhere); i++)
-		if (!strcmp(last + 1, nowhere[i]))
-			return true;
-	return !last;
+	return !last || WORD_IS_ONE_OF(last + 1, nowhere);
 }
 
 #define SEARCH_LABELS 6 /* of a domain in a search list */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "addr.h"
+#include "base/chars.h"
 #include "base/cleanup.h"
 #include "policy/net.h"
 #include "policy/policy.h"
@@ -84,8 +85,5 @@ bool name_is_proxys_own(const char *name)
 	static const char *const metadata[] = { "metadata", "metadata.google.internal", "metadata.goog",
 						"instance-data", "instance-data.ec2.internal" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(metadata); i++)
-		if (!strcmp(name, metadata[i]))
-			return true;
-	return name_is_localhost(name);
+	return WORD_IS_ONE_OF(name, metadata) || name_is_localhost(name);
 }

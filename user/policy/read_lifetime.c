@@ -68,15 +68,14 @@ static void read_workspaces(struct reader *reader, const struct node *key)
 			  *value;
 	struct lifetime *lifetime = &reader->policy->lifetime;
 	uint64_t bytes;
-	size_t i = 0;
+	int i;
 
 	if (!map)
 		return;
 	map_fields(reader, map, &keys_workspaces, fields);
 	value = fields[WORKSPACES_AT_END] ? field_scalar(reader, fields[WORKSPACES_AT_END]) : NULL;
-	while (value && i < ARRAY_SIZE(fates) && strcmp(value->text, fates[i]) != 0)
-		i++;
-	if (value && i < ARRAY_SIZE(fates))
+	i = word_index(fates, ARRAY_SIZE(fates), value ? value->text : NULL);
+	if (i >= 0)
 		lifetime->at_end = (enum workspace_fate)i;
 	else if (value)
 		error_at(reader, value, "%s for \"at_end\": there are keep, archive and remove",

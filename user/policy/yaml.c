@@ -32,10 +32,7 @@ bool node_is_null(const struct node *node)
 
 	if (node->kind != NODE_SCALAR || !node->len)
 		return node->kind == NODE_SCALAR;
-	for (size_t i = 0; !node->quote && i < ARRAY_SIZE(nulls); i++)
-		if (!strcmp(node->text, nulls[i]))
-			return true;
-	return false;
+	return !node->quote && WORD_IS_ONE_OF(node->text, nulls);
 }
 
 static int fail_at(struct reading *r, const yaml_mark_t *mark, const char *what)

@@ -164,8 +164,7 @@ int each_row(struct store *store, const char *sql, const char *name, uint64_t af
 int each_row_of(struct store *store, sqlite3_stmt *statement, const char *name, uint64_t after,
 		int (*row_fn)(sqlite3_stmt *statement, const struct each *each), const struct each *each);
 
-void wal_watch(struct store *store);				     /* store_wal.c */
-int word_find(const char *const *words, size_t n, const char *word); /* its index, or -EINVAL */
+void wal_watch(struct store *store); /* store_wal.c */
 
 /* store_notices.c: inside of a transaction. */
 int notice_insert(struct store *store, const char *session, const struct notice_row *notice);

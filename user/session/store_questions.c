@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/chars.h"
 #include "base/cleanup.h"
 #include "session/store_internal.h"
 #include "vocab/limits.h"
@@ -160,7 +161,7 @@ const char *question_state_name(enum question_state state)
 
 int question_state_parse(const char *name, enum question_state *ret)
 {
-	int i = word_find(states, ARRAY_SIZE(states), name);
+	int i = word_index(states, ARRAY_SIZE(states), name);
 
 	if (i >= 0)
 		*ret = (enum question_state)i;
@@ -174,7 +175,7 @@ const char *question_answer_name(enum question_answer answer)
 
 int question_answer_parse(const char *name, enum question_answer *ret)
 {
-	int i = word_find(answers, ARRAY_SIZE(answers), name);
+	int i = word_index(answers, ARRAY_SIZE(answers), name);
 
 	if (i >= 0)
 		*ret = (enum question_answer)i;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/chars.h"
 #include "base/cleanup.h"
 #include "session/store_internal.h"
 #include "vocab/limits.h"
@@ -114,14 +115,6 @@ _Static_assert(NP_RUN_COMMAND == 16384 && NP_RUN_RESULT == 8192 && NP_RUN_OPTION
 static const char *const classes[] = { "", "none", "read_only", "write" };
 static const char *const states[] = { "pending", "running", "completed", "rejected", "failed" };
 
-int word_find(const char *const *words, size_t n, const char *word)
-{
-	for (size_t i = 0; word && i < n; i++)
-		if (!strcmp(words[i], word))
-			return (int)i;
-	return -EINVAL;
-}
-
 enum np_mode class_mode(enum run_class class)
 {
 	return class == CLASS_NONE ? NP_NONE : class == CLASS_READ_ONLY ? NP_PROXIED : NP_FULL;
@@ -134,7 +127,7 @@ const char *class_name(enum run_class class)
 
 int class_parse(const char *name, enum run_class *ret)
 {
-	int i = word_find(classes, ARRAY_SIZE(classes), name);
+	int i = word_index(classes, ARRAY_SIZE(classes), name);
 
 	if (i >= 0)
 		*ret = (enum run_class)i;
@@ -148,7 +141,7 @@ const char *run_state_name(enum run_state state)
 
 int run_state_parse(const char *name, enum run_state *ret)
 {
-	int i = word_find(states, ARRAY_SIZE(states), name);
+	int i = word_index(states, ARRAY_SIZE(states), name);
 
 	if (i >= 0)
 		*ret = (enum run_state)i;

@@ -101,9 +101,22 @@ static void every_short_form(void **state)
 	}
 }
 
+static void words(void **state)
+{
+	static const char *const table[] = { NULL, "one", "two" };
+
+	(void)state;
+	assert_int_equal(word_index(table, 3, "two"), 2);
+	assert_int_equal(word_index(table, 2, "two"), -EINVAL);
+	assert_int_equal(word_index(table, 3, "on"), -EINVAL);
+	assert_int_equal(word_index(table, 3, NULL), -EINVAL);
+	assert_true(WORD_IS_ONE_OF("one", table) && !WORD_IS_ONE_OF("", table));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(words),
 		cmocka_unit_test(decodes),
 		cmocka_unit_test(printable),
 		cmocka_unit_test(edges_of_what_is_hidden),
