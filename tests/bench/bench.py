@@ -198,7 +198,11 @@ def measure(bench, size, out):
 
 
 class TooLong(Exception):
-    pass
+    """Of one part."""
+
+
+class Stopped(BaseException):
+    """Of all of them."""
 
 
 def gate(quick, with_nft):
@@ -238,12 +242,16 @@ def too_long(*_):
     raise TooLong("it took too long")
 
 
+def stopped(*_):
+    raise Stopped
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="less of everything: some minutes")
     parser.add_argument("--only", metavar="PART,...", help="only these parts")
     args = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench: stopped by SIGTERM"))
+    signal.signal(signal.SIGTERM, stopped)
     signal.signal(signal.SIGALRM, too_long)
     if os.geteuid() != 0:
         sys.exit("bench: needs root")
@@ -271,4 +279,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Stopped:
+        sys.exit("bench: stopped by SIGTERM")
