@@ -16,6 +16,7 @@ from lib.world import FAR, HOST4, HOST6
 from test_own_network import Net, namespaces
 
 FORWARDS = {"net.ipv4.ip_forward": 1, "net.ipv6.conf.all.forwarding": 1}
+MOST = 8192  # NP_NAT_CONNECTIONS
 
 
 class Nat(Net):
@@ -393,3 +394,19 @@ def test_who_has_a_way_out(world, make_daemon, more, full, proxied):
             if mode == "PROXIED" and has == "nat":
                 assert box.try_("dial", family=4, addr=FAR[4], port=9000) == "ok"
                 assert box.try_("dial", family=4, addr=FAR[4], port=8080) == "ECONNREFUSED"
+
+
+def test_its_share_of_the_hosts_connections(nat):
+    """The host has one table of connections for all. A sandbox that has its share there makes no more of them; others do."""
+    nat.world.sysctl(nat.world.host, {"net.netfilter.nf_conntrack_udp_timeout": 600})  # none is forgotten while the others are made
+    full, other, port = Box(nat.daemon, "FULL"), nat.box("FULL"), nat.port()
+    with contextlib.closing(full):
+        since = time.time_ns()
+        for first in range(20000, 20000 + MOST, 1024):  # no more at once than queues take
+            assert full.payload("flows", "flows", addr=FAR[4], port=port, first=first, count=1024)[0] == 0
+        came = lambda: sum(f.get("dport") == port for f in nat.world.frames(since, limit=20000)["frames"])
+        assert base.eventually(lambda: came() == MOST, 20), "the control: so many pass"
+        assert full.payload("flows", "flows", addr=FAR[4], port=port, first=40000, count=100)[0] == 0
+        assert other.payload("flows", "flows", addr=FAR[4], port=port, first=40000, count=1)[0] == 0
+        assert base.eventually(lambda: came() > MOST, 20), "another's passes"
+        assert came() == MOST + 1
