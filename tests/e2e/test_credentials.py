@@ -332,7 +332,7 @@ def test_the_command_line(net):
     rows = {line.split()[0]: line for line in got.stdout.splitlines()}
     assert re.match(r"NAME +STATE +SOURCE +FOR +AGE +LAST USED +USES +TOKENS +PROBLEM$", rows["NAME"])
     assert re.match(r"github +ready +file +api.origin.test, git.origin.test, forged.origin.test +\d+[smh] +(\d+[smh] ago|never) +\d+ +- +-$", rows["github"])
-    assert re.match(r"gone +missing +file +gone.origin.test +- +never +0 +No such file", rows["gone"])
+    assert re.match(r"gone +missing +file +gone.origin.test +- +never +0 +- +No such file", rows["gone"])
     assert " rules that name it " in rows["named"]
     got = net.daemon.cli("credentials", "test", "github")
     assert got.returncode == 0 and [line.split()[0] for line in got.stdout.splitlines()] == ["NAME", "github"]
