@@ -238,10 +238,15 @@ static __always_inline bool np_cut_wants_udp(struct np_cut_query *query, struct 
 		state->idle++; /* one without a port leads nowhere */
 		return false;
 	}
+	if (!np_cut_owner_find(query))
+		return false;
+	/* Whether it goes or stays, and whoever its peer is: a datagram may be for anybody. */
+	if (!state->reload)
+		state->in_flight += query->seen.in_flight;
 	/* An unconnected socket at a place of its own choice is a server: it stays, for its own sandbox. One where
 	 * the kernel put it is a client that may be waiting for an answer that will never come. */
 	if (!connected && (BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) & NP_SOCK_BIND_LOCKS)) {
-		if (state->pass == NP_CUT_LOOK && np_cut_owner_find(query))
+		if (state->pass == NP_CUT_LOOK)
 			np_flow_remember(&query->seen.order.flow, query->id, true);
 		return false;
 	}

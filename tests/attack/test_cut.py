@@ -15,7 +15,7 @@ import pytest
 from lib import base, bpf
 from lib.box import Adopted, Box, Launched
 from lib.fixtures import daemon_with
-from lib.world import FAR, GATE4, SINK
+from lib.world import DEV, FAR, GATE4, HOST4, SINK
 
 CALLED, DEAF = 24190, 9190  # inbound: in the policy; a far end that takes no byte
 ROUNDS = int(os.environ.get("NETPAWL_CUT_ROUNDS", 2))  # of what has to be seen more than once to be believed
@@ -240,6 +240,35 @@ def test_stopped_behind_the_acknowledgement(world, make_daemon, deaf):
     finally:
         daemon.start()
         end(box)
+
+
+@contextlib.contextmanager
+def slow_device(world):
+    """Some milliseconds of frames wait in its queue, past every hook: fewer than an acknowledgement waits for."""
+    tc = lambda *words: base.sh(*world.enter(), "tc", "qdisc", *words)
+    tc("add", "dev", DEV, "root", "tbf", "rate", "20mbit", "burst", "2000", "limit", "12000")
+    try:
+        yield
+    finally:
+        tc("del", "dev", DEV, "root")
+
+
+@pytest.mark.parametrize("port,peer", [(0, None), (24188, None), (24189, [HOST4, 24189])], ids=["client", "server", "to_itself"])
+def test_datagrams_in_the_queue_of_a_device(world, daemon, boxes, port, peer):
+    """The acknowledgement waits for them, whatever the socket is otherwise: one that stays, for it is a server's, or one whose peer may stay."""
+    sent = lambda since: world.frames(since, limit=1)["count"]
+    with slow_device(world):
+        for _ in range(2 * ROUNDS):
+            box = boxes("FULL", kind=Launched)
+            assert box.payload("cuts", "datagrams", far4=FAR[4], sink=SINK, port=port, peer=peer)[1]["said"] == "sends"
+            time.sleep(0.1)
+            moment = time.time_ns()
+            assert base.eventually(lambda: sent(moment) > 20), "the control: it sends as long as it may"
+            daemon.api.escalate(box.session, "SECRET")
+            acknowledged = time.time_ns()
+            time.sleep(0.05)
+            assert sent(acknowledged) == 0
+            end(box)
 
 
 def sockets_of(daemon, box):

@@ -242,3 +242,23 @@ def twins(far4, sink, near, port, count, same, local):
         signal.pause()
 
     return apart(work)
+
+
+def datagrams(far4, sink, port, peer):
+    """Sends all the time, more than the device takes. port: that the socket is bound to, or 0; peer: that it is connected to, or none: what it
+    sends is for somebody else all the same."""
+    def work(say):
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        if port:
+            s.bind(("0.0.0.0", port))
+        if peer:
+            s.connect(tuple(peer))
+        s.settimeout(0.1)
+        s.sendto(b"d" * 1000, (far4, sink))
+        say("sends")
+        while True:
+            try:
+                s.sendto(b"d" * 1000, (far4, sink))
+            except OSError:
+                time.sleep(0.001)
+    return apart(work)
