@@ -25,7 +25,7 @@ credentials:
     source: {{file: {password}}}
     for: web.origin.test
     as: form
-    capture: {{cookies: session}}
+    capture: {{cookies: session, for: app.origin.test}}
     placeholder: {{env: PASSWORD}}
   open:
     source: {{file: {refresh}}}
@@ -67,6 +67,43 @@ def test_the_control_gets_the_token(net):
     got = json.loads(tokens(net, host="open"))["access_token"]
     assert got in net.access and bearer(net, got, host="evil") == "{}"
     assert got in str(net.at("evil"))
+
+
+@pytest.mark.parametrize("path", ["/TOKEN", "/token/", "//token", "/./token", "/x/../token", "/token;x=1", "/%74oken", "/token%2f", "/%2574oken", "/token%5c",
+                                  pytest.param("/" + 4200 * "x" + "/../token", id="long")])
+def test_a_path_that_origins_read_in_another_way(net, path):
+    """What is not captured comes as it is, so a path that could be the one with the tokens is taken for it. The origin answers all of them."""
+    control = net.sh(f'curl -sS -m 60 --path-as-is -d "refresh_token=$OPEN" "https://open.origin.test{path}?keep=1"')
+    assert not net.holds_none(control)
+    had = len(net.issued)
+    got = net.sh(f'curl -sS -m 60 --path-as-is -d "refresh_token=$REFRESH" "https://auth.origin.test{path}?keep=1"')
+    assert len(net.issued) > had and net.holds_none(got) and json.loads(got)["access_token"].startswith("nptoken_")
+
+
+def login(net, query=""):
+    out = net.sh(f'curl -sS -i -m 60 --data-urlencode "password=$PASSWORD" "https://web.origin.test/login?{query}"')
+    return out, out.partition("session=")[2].partition(";")[0]
+
+
+@pytest.mark.parametrize("user", ["", "%6Eptoken_ABAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA-", "OWN"])
+def test_a_token_that_has_words_of_the_sandbox(net, user):
+    """An origin that writes a user's name into the cookie, which looks like a placeholder, or is one: escaped, so that the request is not one with it."""
+    if user == "OWN":
+        user = "".join(f"%{ord(c):02x}" for c in net.sh("printf %s $PASSWORD")) + "-"
+    had = len(net.issued)
+    out, cookie = login(net, f"user={user}")
+    assert len(net.issued) > had and "<p>in</p>" in out and cookie.startswith("nptoken_") and net.holds_none(out)
+    assert "<p>home" in net.sh(f'curl -sS -m 60 -b "session={cookie}" https://web.origin.test/home')
+
+
+def test_a_cookie_that_is_renewed_where_it_was_led(net):
+    """The host that tokens go to is no host of the credential, and issues another."""
+    _, cookie = login(net)
+    for _ in range(2):
+        out = net.sh(f'curl -sS -i -m 60 -b "session={cookie}" https://app.origin.test/')
+        assert "<p>app</p>" in out and net.holds_none(out)
+        cookie = out.partition("session=")[2].partition(";")[0]
+        assert cookie.startswith("nptoken_")
 
 
 ELSEWHERE = {

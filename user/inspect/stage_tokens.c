@@ -17,6 +17,7 @@
 struct tokens {
 	struct exchange *ex;
 	char captors[NP_CARRIED_MAX][NP_NAME_MAX + 1]; /* credentials that capture: the policy may change */
+	bool of_json[NP_CARRIED_MAX];		       /* not of cookies alone */
 	unsigned n;
 	bool in_cookies; /* what is taken now is one, and no member of JSON */
 	bool json;	 /* the body is read as such */
@@ -81,7 +82,8 @@ static const struct credential *captor_of(const struct tokens *tokens, const cha
 		const struct credential *credential = captor_find(tokens, i);
 		const char *const *names = !credential		? NULL
 					   : tokens->in_cookies ? credential->capture->cookies
-								: credential->capture->json;
+					   : tokens->of_json[i] ? credential->capture->json
+								: NULL;
 
 		for (; names && *names; names++)
 			if (strcmp(*names, name) == 0)
@@ -95,13 +97,15 @@ static bool on_wanted(void *ctx, const char *name)
 	return captor_of(ctx, name) != NULL;
 }
 
-/* The value of a credential that came back is a placeholder already, or the word that stands for it. */
+/* The value of a credential that came back is a placeholder already. A token that has one in it, or what looks like one, may have it
+ * from the sandbox: that is a token still. */
 static bool is_placeholder(const struct exchange *ex, const char *text, size_t len)
 {
 	const struct placeholder_set *set = session_placeholders(ex->client->worker, ex->client->sandbox->session);
 	size_t at;
+	const struct placeholder *found = set ? placeholder_set_find(set, text, len, &at) : NULL;
 
-	return set && placeholder_set_find(set, text, len, &at);
+	return found && found->credential != PLACEHOLDER_NOBODYS && at == 0 && found->len == len;
 }
 
 static int on_taken(void *ctx, const char *name, const char *text, size_t len, struct buf *out)
@@ -182,19 +186,23 @@ static enum stage_result on_start(struct exchange *ex)
 	const struct policy *policy = ex->client->worker->policy;
 	const struct credential_facts facts = credential_facts_of(ex);
 	struct head *outgoing;
+	bool any_json = false;
 
 	for (size_t i = 0; ex->tls && i < policy->n_credentials; i++) {
 		const struct credential *credential = &policy->credentials[i];
+		const bool json = credential_captures_json(policy, credential, &facts);
 
-		if (!credential->capture || !credential_captures(policy, credential, &facts))
+		if (!json && !credential_captures_cookies(policy, credential, &facts))
 			continue;
 		if (tokens_get(ex) < 0 || ex->tokens->n == NP_CARRIED_MAX) {
 			exchange_refuse(ex, NP_R_INTERNAL, NULL, "its response could not be searched for tokens");
 			return STAGE_OVER;
 		}
+		any_json |= json;
+		ex->tokens->of_json[ex->tokens->n] = json;
 		snprintf(ex->tokens->captors[ex->tokens->n++], NP_NAME_MAX + 1, "%s", credential->name);
 	}
-	if (!tokens_are_captured(ex))
+	if (!any_json)
 		return STAGE_NEXT;
 	/* A part of a body would be half a token. */
 	outgoing = exchange_outgoing(ex);
@@ -211,7 +219,7 @@ static bool has_json_captor(const struct tokens *tokens)
 	for (unsigned i = 0; i < tokens->n; i++) {
 		const struct credential *credential = captor_find(tokens, i);
 
-		if (!credential || credential->capture->json)
+		if (tokens->of_json[i] && (!credential || credential->capture->json))
 			return true;
 	}
 	return false;

@@ -35,7 +35,7 @@ void token_watch_note(struct worker *worker, const char *session, const struct t
 	struct token_watch *watch = &worker->tokens;
 	struct watched_token *item;
 
-	if (token->len < NP_SECRET_MIN || token->len > NP_TOKEN_MAX || is_watched(watch, session, token))
+	if (token->len < NP_TOKEN_WATCHED_MIN || token->len > NP_TOKEN_MAX || is_watched(watch, session, token))
 		return;
 	if (!watch->items)
 		watch->items = locked_alloc(ITEMS_SIZE);

@@ -49,6 +49,35 @@ static bool path_is_bound(const char *const *globs, const char *target)
 	return false;
 }
 
+/* In lower case, and without a slash at its end: for origins that do not care. */
+static void path_fold(const char *text, size_t size, char *out)
+{
+	size_t len = 0;
+
+	for (; text[len] && len + 1 < size; len++)
+		out[len] = (char)(text[len] >= 'A' && text[len] <= 'Z' ? text[len] | 0x20 : text[len]);
+	while (len > 1 && out[len - 1] == '/')
+		len--;
+	out[len] = '\0';
+}
+
+/* What is not captured comes to the sandbox as it is, so this errs the other way than path_is_bound(): a path that origins may take for
+ * one of these is one, and so is each that cannot be told. */
+static bool path_may_issue(const char *const *globs, const char *target)
+{
+	char path[NP_PATH_MAX + 1], folded[NP_PATH_MAX + 1], glob[NP_GLOB_MAX + 1];
+
+	if (!globs || path_normalise(target, strlen(target), path) < 0)
+		return true;
+	path_fold(path, sizeof(folded), folded);
+	for (; *globs; globs++) {
+		path_fold(*globs, sizeof(glob), glob);
+		if (path_matches(*globs, path) || path_matches(glob, folded))
+			return true;
+	}
+	return false;
+}
+
 /* What the rule names goes where the rule leads; else the credential itself says where. */
 static bool host_is_bound(const struct policy *policy, const struct credential *credential,
 			  const struct credential_facts *facts)
@@ -76,11 +105,22 @@ bool credential_token_is_bound(const struct policy *policy, const struct credent
 		pattern_run_holds(policy, &credential->capture->hosts, facts->host, facts->port));
 }
 
-bool credential_captures(const struct policy *policy, const struct credential *credential,
-			 const struct credential_facts *facts)
+bool credential_captures_cookies(const struct policy *policy, const struct credential *credential,
+				 const struct credential_facts *facts)
 {
-	return credential->capture && path_is_bound(credential->capture->paths, facts->path) &&
-	       credential_is_bound(policy, credential, facts);
+	return credential->capture && credential->capture->cookies &&
+	       credential_token_is_bound(policy, credential, facts);
+}
+
+bool credential_captures_json(const struct policy *policy, const struct credential *credential,
+			      const struct credential_facts *facts)
+{
+	const struct credential_capture *capture = credential->capture;
+
+	if (!capture || !capture->json || !path_may_issue(capture->paths, facts->path))
+		return false;
+	return credential_is_bound(policy, credential, facts) ||
+	       (capture->paths && credential_token_is_bound(policy, credential, facts));
 }
 
 const struct credential *credential_find(const struct policy *policy, const char *name)

@@ -140,8 +140,13 @@ bool credential_is_bound(const struct policy *policy, const struct credential *c
 /* The same of a token that was captured for it. */
 bool credential_token_is_bound(const struct policy *policy, const struct credential *credential,
 			       const struct credential_facts *facts);
-/* Are tokens to be captured from the response to this request? It is one that the credential is bound to. */
-bool credential_captures(const struct policy *policy, const struct credential *credential,
-			 const struct credential_facts *facts);
+/* Are tokens to be captured from the cookies of the response to this request? From those of every request that may have such a token:
+ * an origin that gets a cookie may renew it. */
+bool credential_captures_cookies(const struct policy *policy, const struct credential *credential,
+				 const struct credential_facts *facts);
+/* From its JSON, which it has to be then? From that of requests that the credential is bound to; where paths are written, of these paths of
+ * all hosts that get tokens. */
+bool credential_captures_json(const struct policy *policy, const struct credential *credential,
+			      const struct credential_facts *facts);
 /* NULL: there is none of that name. */
 const struct credential *credential_find(const struct policy *policy, const char *name);

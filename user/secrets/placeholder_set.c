@@ -193,17 +193,27 @@ static size_t beginning_len(const struct placeholder_set *set, const char *text,
 	return pending;
 }
 
+/* Where the first whole one ends, be it a token; 0: there is none. */
+static size_t whole_end(const struct placeholder_set *set, const char *text, size_t len)
+{
+	size_t at, token_at, token_len;
+	const bool token = set->sealed && token_find_whole(text, len, &token_at, &token_len);
+	const struct placeholder *own = placeholder_set_find_own(set, text, token ? token_at : len, &at);
+
+	return own ? at + own->len : token ? token_at + token_len : 0;
+}
+
 size_t placeholder_set_pending(const struct placeholder_set *set, const char *text, size_t len)
 {
-	size_t pending = beginning_len(set, text, len), from, at;
-	const struct placeholder *found;
+	const size_t most = set->sealed && set->longest < SEALED_MAX ? SEALED_MAX : set->longest;
+	size_t pending = beginning_len(set, text, len), from, end;
 
 	if (!pending)
 		return 0;
 	/* A whole one may end with what another begins with: it must not be cut there. */
-	from = len - pending > set->longest ? len - pending - set->longest : 0;
-	while (pending && (found = placeholder_set_find_own(set, text + from, len - from, &at))) {
-		from += at + found->len;
+	from = len - pending > most ? len - pending - most : 0;
+	while (pending && (end = whole_end(set, text + from, len - from))) {
+		from += end;
 		if (from > len - pending)
 			pending = beginning_len(set, text + from, len - from);
 	}

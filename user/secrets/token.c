@@ -141,6 +141,19 @@ bool token_find(const char *text, size_t len, size_t *ret_at, size_t *ret_len)
 	return false;
 }
 
+bool token_find_whole(const char *text, size_t len, size_t *ret_at, size_t *ret_len)
+{
+	size_t from = 0;
+
+	while (token_find(text + from, len - from, ret_at, ret_len)) {
+		*ret_at += from;
+		if (*ret_len == length_stated(text + *ret_at))
+			return true;
+		from = *ret_at + PREFIX_LEN;
+	}
+	return false;
+}
+
 bool token_unseal(struct sealer *sealer, const char *session, const char *text, size_t len, struct token *ret)
 {
 	char standard[SEALED_MAX + 4];

@@ -39,6 +39,8 @@ int token_seal(const struct sealer *sealer, const char *session, const struct to
 /* The first place from which the text looks like one, and how long that is; false: there is none. One that is cut short, or has
  * other characters where its own should be, is as long as those that are there. */
 bool token_find(const char *text, size_t len, size_t *ret_at, size_t *ret_len);
+/* The first one that is as long as it says. */
+bool token_find_whole(const char *text, size_t len, size_t *ret_at, size_t *ret_len);
 /* What token_find() has found. False: nobody has sealed it for this session. The value is good until the next call. */
 bool token_unseal(struct sealer *sealer, const char *session, const char *text, size_t len, struct token *ret);
 /* How many bytes at the end of the text could be the beginning of one. */

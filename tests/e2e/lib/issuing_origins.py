@@ -127,7 +127,7 @@ class Issuer(BaseHTTPRequestHandler):
         if path == "/login":
             if dict(urllib.parse.parse_qsl(body.decode())).get("password") != self.net.password:
                 return self.reply(403, b"no", kind="text/html")
-            cookie = self.issue("cookie")
+            cookie = how.get("user", "") + self.issue("cookie")
             self.net.cookies.add(cookie)
             return self.reply(200, b"<p>in</p>", [("set-cookie", f"session={cookie}; Path=/; HttpOnly; Secure"),
                                                    ("set-cookie", "theme=dark; Path=/")], "text/html")
@@ -135,6 +135,14 @@ class Issuer(BaseHTTPRequestHandler):
         if crumbs.get("session") not in self.net.cookies:
             return self.reply(401, b"no", kind="text/html")
         self.reply(200, b"<p>home " + crumbs.get("theme", "").encode() + b"</p>", kind="text/html")
+
+    def serve_app(self, path, how, body):
+        """It gets the cookie of web, and renews it."""
+        if self.headers.get("cookie", "").removeprefix("session=") not in self.net.cookies:
+            return self.reply(401, b"no", kind="text/html")
+        cookie = self.issue("cookie")
+        self.net.cookies.add(cookie)
+        self.reply(200, b"<p>app</p>", [("set-cookie", f"session={cookie}; Path=/")], "text/html")
 
     def serve_evil(self, path, how, body):
         self.reply(200, b"{}")
@@ -148,7 +156,7 @@ class IssuingNet(Rogues):
         self.refresh, self.access, self.cookies, self.password = {refresh}, set(), set(), password
         self.first, self.shown = refresh, []
         super().__init__(stack, policy, inspectors, in_memory=True)
-        for name in ("auth", "open", "api", "web", "evil"):
+        for name in ("auth", "open", "api", "web", "app", "evil"):
             addr = self.origin(f"{name}.origin.test", lambda c, name=name: Issuer(c, self, name), 443)
             self.origin(f"{name}.origin.test", lambda c, name=name: Issuer(c, self, name), 80, addr)
 

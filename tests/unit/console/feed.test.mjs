@@ -108,7 +108,7 @@ test("curl: nothing that a sandbox chose is a word of its own", () => {
   assert.equal(line, `curl -g -X 'PO'\\''ST' -H 'x-a: it'\\''s' --data-raw 'a'\\''b' 'http://x/'\\''; rm -rf / #'`);
   // Neither a file of whoever pastes it, nor several requests.
   assert.equal(curlOf({ method: "GET", url: "http://x/{a,b}[1-9]", request_headers: "@/etc/passwd: x\n@x\nfine: yes\n", request_body: "@/etc/passwd" }), "curl -g -H 'fine: yes' --data-raw '@/etc/passwd' 'http://x/{a,b}[1-9]'");
-  assert.equal(curlOf({ method: "POST", url: "http://x/", request_body: "AAH/", request_base64: true }), "echo 'AAH/' | base64 -d | curl -g -X 'POST' --data-binary @- 'http://x/'");
+  assert.equal(curlOf({ method: "POST", url: "http://x/", request_base64: "AAH/" }), "echo 'AAH/' | base64 -d | curl -g -X 'POST' --data-binary @- 'http://x/'");
 });
 
 test("a rule is as narrow as what was seen", () => {
@@ -120,6 +120,12 @@ test("a rule is as narrow as what was seen", () => {
     const made = ruleFrom({ method: "GET", url: "https://x.test" + path });
     assert.ok(!made.yaml && /star/.test(made.problem), path);
   }
+  for (const wide of [{ lookup: "*.com" }, { lookup: "**" }, { lookup: "a.test #" }, { method: "*", url: "https://x.test/" }, { method: "GET#", url: "https://x.test/" }]) {
+    const made = ruleFrom(wide);
+    assert.ok(!made.yaml && made.problem, JSON.stringify(wide));
+  }
+  assert.match(ruleFrom({ method: "GET", url: "https://[2001:db8::1]/" }).yaml, /allow: "\[2001:db8::1\]"/);
+  assert.match(ruleFrom({ method: "VERSION-CONTROL", url: "https://a_b.x-y.test/" }).yaml, /allow: a_b.x-y.test/);
 });
 
 test("the staircase only rises", () => {

@@ -14,6 +14,7 @@
 #include "secrets/slots.c"
 
 #include "policy/placeholder_shape.h"
+#include "secrets/token.h"
 
 static const char policy_text[] = "version: 1\ncredentials:\n"
 				  "  a:\n    source: {env: A}\n    as: [bearer, {basic: u}, {header: X-Key}, {query: k}]\n"
@@ -177,6 +178,39 @@ static void test_the_end_of_one_is_not_the_beginning_of_another(void **state)
 	policy_free(other);
 }
 
+/* Nor is a token. */
+static void test_the_end_of_a_token_is_not_the_beginning_of_a_placeholder(void **state)
+{
+	const char first = set->items[0].text[0];
+	struct placeholder_set *with_tokens = NULL;
+	struct sealer *sealer = NULL;
+	unsigned n = 0;
+
+	(void)state;
+	assert_int_equal(placeholder_set_new(policy, &key, "alice/demo", &with_tokens), 0);
+	assert_int_equal(sealer_new(&key, &sealer), 0);
+	assert_int_equal(placeholder_set_add_tokens(with_tokens, sealer, policy, "alice/demo"), 0);
+	for (unsigned i = 0; i < 2000; i++) {
+		struct buf text = BUF_INIT(SEALED_MAX + 16);
+		struct token token = { .credential = "a" };
+		char words[32];
+
+		token.len = (size_t)snprintf(words, sizeof(words), "token-number-%u", i);
+		token.value = words;
+		buf_puts(&text, "t=");
+		assert_int_equal(token_seal(sealer, "alice/demo", &token, &text), 0);
+		n += text.data[text.len - 1] == first;
+		assert_int_equal(placeholder_set_pending(with_tokens, text.data, text.len), 0);
+		assert_int_equal(placeholder_set_pending(with_tokens, text.data, text.len - 1), text.len - 3);
+		buf_append(&text, &first, 1);
+		assert_int_equal(placeholder_set_pending(with_tokens, text.data, text.len), 1);
+		buf_free(&text);
+	}
+	assert_true(n > 0);
+	placeholder_set_free(with_tokens);
+	sealer_free(sealer);
+}
+
 static void check(int r, const char *is, const char *want, struct buf *out)
 {
 	(void)is;
@@ -335,6 +369,7 @@ int main(void)
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_places), cmocka_unit_test(test_written),
 		cmocka_unit_test(test_shapes_that_clients_check),
 		cmocka_unit_test(test_the_end_of_one_is_not_the_beginning_of_another),
+		cmocka_unit_test(test_the_end_of_a_token_is_not_the_beginning_of_a_placeholder),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

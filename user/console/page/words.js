@@ -99,11 +99,10 @@ export function curlOf(event) {
   for (const line of headerLines(event.request_headers)) {
     if (!/^(host|content-length|connection|transfer-encoding):/i.test(line)) words.push("-H", quoted(line));
   }
-  const binary = event.request_body && event.request_base64;
-  if (binary) words.push("--data-binary", "@-");
+  if (event.request_base64) words.push("--data-binary", "@-");
   else if (event.request_body) words.push("--data-raw", quoted(event.request_body));
   words.push(quoted(event.url));
-  return (binary ? `echo ${quoted(event.request_body)} | base64 -d | ` : "") + words.join(" ");
+  return (event.request_base64 ? `echo ${quoted(event.request_base64)} | base64 -d | ` : "") + words.join(" ");
 }
 
 export function headerLines(captured) {
@@ -113,10 +112,13 @@ export function headerLines(captured) {
 // A rule that would allow what was refused, as narrow as the event lets it be; and the case that tests it.
 export function ruleFrom(event) {
   const url = event.url ?? "";
-  const host = hostOf(url) || event.address || event.lookup || "";
-  const port = /^[a-z]+:\/\/[^/?#]*:(\d+)/i.exec(url)?.[1] ?? event.port;
+  const host = (hostOf(url) || event.address || event.lookup || "").replace(/^\[(.*)\]$/, "$1");
+  const port = /^[a-z]+:\/\/[^/?#]*:(\d+)(?=[/?#]|$)/i.exec(url)?.[1] ?? event.port;
   const standard = !port || port == 443 || port == 80;
   const target = host.includes(":") ? `"[${host}]${standard && event.method ? "" : ":" + port}"` : host + (standard && (event.method || event.lookup) ? "" : ":" + port);
+  // Names and methods are what the sandbox wrote, too: one with a star, or that YAML reads in a way of its own, makes no rule.
+  if (!/^[\w.:-]+$/.test(host)) return { problem: "No rule says this host and no other: its name has characters that no host's has." };
+  if (event.method && !/^[A-Za-z][A-Za-z-]*$/.test(event.method)) return { problem: "No rule is made of a method of this name." };
   const lines = [`  - allow: ${target}`];
   let attempt = `connect ${host}:${port ?? 443}`;
   if (event.method) {
