@@ -25,7 +25,7 @@ struct dns_judged {
 	enum np_reason reason;	       /* an allow when it is answered */
 	const struct rule *rule;       /* that lets the resolvers be asked, or denies the name; else NULL */
 	const struct pattern *pattern; /* of the rule: its destination */
-	bool refused;		       /* -EAGAIN: it wants an index of the refused ones */
+	bool refused;		       /* with -EAGAIN: the index that it lacks is one of NAMES_REFUSED */
 	struct dns_answer answer;      /* for dns_answer_write(); borrows from here and from the names */
 	struct np_addr addrs[2];
 	struct dns_records records;

@@ -48,7 +48,7 @@ static void tunnel_report(struct tunnel *tunnel)
 	const enum np_reason by = client_ended_by(client);
 	char where[HOST_PORT_SIZE];
 
-	tunnel->message = true;
+	tunnel->reported = true;
 	tunnel_count(tunnel);
 	report->question = tunnel_ask(tunnel)->question;
 	if (by && NP_REASON_ALLOWS(report->reason))
@@ -71,7 +71,7 @@ void tunnel_free(struct tunnel *tunnel)
 {
 	if (!tunnel)
 		return;
-	if (!tunnel->message)
+	if (!tunnel->reported)
 		tunnel_report(tunnel);
 	hold_end(&tunnel->hold);
 	origin_dial_cancel(tunnel->dial);
@@ -160,7 +160,7 @@ void tunnel_relay(struct tunnel *tunnel, struct channel *near, struct channel *f
 /* It is no tunnel's end, but a refusal. */
 void tunnel_withdraw(struct tunnel *tunnel)
 {
-	tunnel->message = true;
+	tunnel->reported = true;
 	report_withdraw(&tunnel->report, tunnel->client->sandbox);
 }
 
@@ -215,7 +215,7 @@ void tunnel_switch(struct exchange *ex, bool deflate)
 	struct channel *near, *far;
 
 	if (tunnel && tunnel_messages_begin(tunnel, ex, deflate) < 0) {
-		tunnel->message = true; /* the exchange has the report */
+		tunnel->reported = true; /* the exchange has the report */
 		client_set_tunnel(client, NULL);
 		tunnel_free(tunnel);
 		tunnel = NULL;

@@ -33,9 +33,9 @@ struct tunnel {
 	struct messages *messages;  /* what is in them; NULL: nobody searches them */
 	struct link_request report;
 	unsigned stage; /* of stages[] that is next */
-	bool message;	/* its end, whatever that was, is one event */
+	bool reported;	/* its end, whatever that was, is one event, and that is sent or somebody else's */
 	bool routed;
-	bool looks;		     /* it could lead to an address only if its requests are seen */
+	bool looks;		     /* where its name leads, a rule has to see requests: it is no tunnel any more */
 	char named[NP_NAME_MAX + 1]; /* the credential that the rule names which allows it, or "" */
 };
 

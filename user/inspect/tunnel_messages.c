@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The messages of a websocket where the policy has credentials. What the client says is searched for secrets and for placeholders, which
- * become values in text where the policy says so; what the origin says is searched for secrets if a credential goes with the
- * websocket. Both while they stream: frames are written anew, with what is decided of a message, and only bytes that could
- * be the beginning of something wait.
+ * The frames of a websocket, which are checked as they pass, and where the policy has credentials the messages in them. What the client
+ * says is searched for secrets and for placeholders, which become values in text where the policy says so; what the origin says is
+ * searched for secrets if a credential goes with the websocket. Both while they stream: frames are written anew, with what is decided of
+ * a message, and only bytes that could be the beginning of something wait. Without credentials they pass as they are.
  */
 #include <errno.h>
 #include <stdio.h>

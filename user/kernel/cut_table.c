@@ -4,7 +4,7 @@
  * hundred thousand sockets; an escalation waits for those of its sandbox only.
  *
  * What holds the bytes back is neither this table nor the other passes: the packet layer does, from the raise on, whatever
- * is found here. A cut tells the programs, and waits for what lay in devices' queues. So that a mistake in the table does not
+ * is found here. A cut tells the sandbox's programs, and waits for what lay in devices' queues. So that a mistake in the table does not
  * stay a secret, the host's tables are looked at all the same, later and off the path: what is found then is cut, and counted
  * (`missed`).
  */

@@ -11,7 +11,7 @@ struct kept_spec {
 	const char *user;    /* of --user; NULL: none */
 	uint64_t uid;	     /* of process 1 */
 	const char *missing; /* limits that could not be set */
-	const char *trust;   /* mark of the authority; NULL: there was none */
+	const char *trust;   /* mark of the session's CA; NULL: there was none */
 	bool notices;
 	bool apart; /* its process 1 takes runs into cgroups of their own; those of older builds do not */
 	bool whole; /* else its maker died before it was written, and it says nothing */

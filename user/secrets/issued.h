@@ -41,7 +41,7 @@ enum issued_at {
 /* JSON that comes in pieces. All zero in the beginning. */
 struct issued_json {
 	enum issued_at at;
-	uint8_t escape; /* within a string: 1 behind a backslash, 2 to 5: digits of \u to come, and one more */
+	uint8_t escape; /* within a string: 1 behind a backslash; above: one more than digits of \u are to come */
 	uint32_t code;	/* of these digits */
 	bool wanted;	/* the value that is to come is */
 	unsigned depth;

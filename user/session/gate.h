@@ -55,9 +55,9 @@ struct gate {
 
 	/* Makes slice/ID. The cgroup is NONE until it is raised. */
 	int (*cgroup_make)(void *ctx, const char *id, struct gate_cgroup *ret);
-	/* starting: a process that a runtime is about to make a container's first of: unix sockets that are connected are the runtime's,
-	 * and do not count; 0: none; GATE_STARTING_ALL: each of them may be.
-	 * Looks at a path for adoption, changes nothing. -EINVAL with *ret_problem when it cannot be adopted. */
+	/* Looks at a path for adoption, changes nothing. -EINVAL with *ret_problem when it cannot be adopted.
+	 * starting: a process that a runtime is about to make a container's first of: unix sockets that are connected are the runtime's,
+	 * and do not count; 0: none; GATE_STARTING_ALL: each of them may be. */
 	int (*cgroup_inspect)(void *ctx, const char *path, pid_t starting, struct gate_cgroup *ret,
 			      struct gate_problem *ret_problem);
 	/* Looks at what the processes of a made sandbox hold, as cgroup_inspect() does. 0: the gate governs it all. */
