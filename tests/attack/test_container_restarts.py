@@ -2,15 +2,16 @@
 """The daemon goes and comes back, and containers and private sandboxes go on working all the time: nothing of theirs leaves that should not, who is
 led to the inspector is so again, and what could not be put up at a start is put up later, or said."""
 import contextlib
+import json
 import os
 import time
 
 import pytest
 
-from lib import base, kernels
+from lib import base, bpf, kernels
 from lib.box import Adopted, Box
 from lib.inspected import Inspected
-from lib.world import FAR, SINK
+from lib.world import DEV, FAR, SINK
 
 POLICY = """version: 1
 rules:
@@ -134,3 +135,23 @@ def test_a_kernel_without_links_on_devices(tmp_path, monkeypatch):
         assert filters(other), "the gate stays"
         net.daemon.uninstall("--force")
         assert not filters(other)
+
+
+def test_lists_that_change_while_they_are_read(tmp_path, monkeypatch):
+    """A device or an address that such a list lacks is there all the same: it keeps its program, and is this host's."""
+    flag = tmp_path / "flag"
+    monkeypatch.setenv("LD_PRELOAD", kernels.library(tmp_path, kernels.RESTLESS % {"flag": flag, "device": DEV}))
+    with contextlib.ExitStack() as stack:
+        net = Net(stack)
+        pins = lambda: {p.name for p in (net.daemon.pins / "devices").iterdir()}
+        addresses = lambda: {json.dumps(e["key"]) for e in bpf.dump(net.daemon, "np_host_addrs")}
+        link = lambda *words: base.sh(*net.world.enter(), "ip", "link", *words)
+        had, had_addresses = pins(), addresses()
+        flag.touch()
+        link("add", "late0", "type", "veth", "peer", "name", "late1")
+        assert base.eventually(lambda: len(pins() - had) == 2, 10), "a look has been since"
+        assert had <= pins() and had_addresses <= addresses()
+        flag.unlink()
+        link("del", "late0")
+        assert base.eventually(lambda: pins() == had, 10), "what is gone is forgotten by a look that saw all"
+        assert had_addresses <= addresses()

@@ -151,6 +151,8 @@ int addresses_update(struct kernel *kernel, const struct namespace *ns)
 		return -ENOMEM;
 	look.addrs->look++;
 	r = interfaces_each_addr(addr_put, &look);
+	if (r == -EINTR) /* one that was missed is this host's all the same: netlink has more to tell */
+		return look.result;
 	if (r < 0)
 		return r;
 	addrs_forget(kernel, look.addrs, false);

@@ -150,9 +150,11 @@ static int devices_attach_in(struct kernel *kernel, struct namespace *ns, unsign
 	_free_ struct interface *devices = NULL;
 	size_t n = 0;
 	int result = interfaces_list(&devices, &n);
+	const bool all = result == 0;
 
 	if (result < 0)
 		return result;
+	result = 0;
 	*ret_count = 0;
 	for (size_t i = 0; i < n; i++) {
 		int r = device_attach(kernel, ns, devices[i].index, false);
@@ -168,8 +170,9 @@ static int devices_attach_in(struct kernel *kernel, struct namespace *ns, unsign
 		}
 		(*ret_count)++;
 	}
-	mark = hash_mark(devices, n * sizeof(*devices));
-	if (*seen != mark) /* else none has gone */
+	mark = all ? hash_mark(devices, n * sizeof(*devices)) : 0;
+	/* Else none has gone; or one that was missed is there all the same and keeps its program: netlink has more to tell. */
+	if (all && *seen != mark)
 		devices_forget(kernel, ns ? ns->pub.cookie : 0, devices, n);
 	*seen = mark;
 	return result;

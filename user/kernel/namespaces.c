@@ -358,11 +358,11 @@ static void homes_recover(struct kernel *kernel, const __u64 *ids, size_t n)
 	int map = bpf_map__fd(kernel->skel->maps.np_homes);
 	struct np_home value;
 
-	for (size_t i = 0; i < 2 * n; i++) {
-		if (i % n == 0)
-			kernel->homes_failed = 0;
-		if (bpf_map_lookup_elem(map, &ids[i % n], &value) == 0)
-			home_recover(kernel, ids[i % n], &value);
+	for (int look = 0; look < 2; look++) {
+		kernel->homes_failed = 0; /* where nobody has one any more, none fails */
+		for (size_t i = 0; i < n; i++)
+			if (bpf_map_lookup_elem(map, &ids[i], &value) == 0)
+				home_recover(kernel, ids[i], &value);
 	}
 }
 

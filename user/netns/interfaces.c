@@ -79,7 +79,7 @@ int interfaces_list(struct interface **ret, size_t *ret_n)
 	}
 	*ret = all.list;
 	*ret_n = all.n;
-	return 0;
+	return r < 0; /* -EINTR: of these it is known that they are there */
 }
 
 /* -- addresses ---------------------------------------------------------------------------------------- */
@@ -139,5 +139,5 @@ int interfaces_each_addr(int (*fn)(void *data, const struct np_addr *addr, bool 
 		rtnl_begin(&rq, RTM_GETADDR, 0, &any, sizeof(any));
 		r = rtnl_dump(fd, &rq, addr_take, &addrs);
 	}
-	return r == -EINTR ? 0 : r;
+	return r;
 }

@@ -17,8 +17,9 @@ struct interface {
 	char name[IF_NAMESIZE];
 };
 
-/* 0 or -errno; *ret is for free(). */
+/* 0; 1 when the list changed each time that it was read, and some may be missing; or -errno. *ret is for free(). */
 int interfaces_list(struct interface **ret, size_t *ret_n);
 
-/* Each address, IPv4 ones as mapped; broadcast: one of a network that a device is in. A result other than 0 ends it. */
+/* Each address, IPv4 ones as mapped; broadcast: one of a network that a device is in. A result other than 0 ends it, and is returned.
+ * -EINTR: they changed each time that they were read, and some may be missing. */
 int interfaces_each_addr(int (*fn)(void *data, const struct np_addr *addr, bool broadcast), void *data);

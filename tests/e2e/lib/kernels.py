@@ -64,6 +64,34 @@ int listen(int fd, int backlog)
 }
 """
 
+# Lists of devices and addresses change each time that they are read, and what is on the device with this name is missed, while a file is there.
+RESTLESS = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <sys/socket.h>
+#include <unistd.h>
+ssize_t recv(int fd, void *data, size_t size, int flags)
+{
+    ssize_t n = ((ssize_t (*)(int, void *, size_t, int))dlsym(RTLD_NEXT, "recv"))(fd, data, size, flags);
+    unsigned left = n > 0 ? (unsigned)n : 0;
+    if (!left || flags || access("%(flag)s", F_OK))
+        return n;
+    for (struct nlmsghdr *m = data; NLMSG_OK(m, left); m = NLMSG_NEXT(m, left)) {
+        const struct ifinfomsg *device = NLMSG_DATA(m);
+        const struct ifaddrmsg *address = NLMSG_DATA(m);
+        unsigned hidden = if_nametoindex("%(device)s");
+        if (!(m->nlmsg_flags & NLM_F_MULTI))
+            continue;
+        m->nlmsg_flags |= NLM_F_DUMP_INTR;
+        if ((m->nlmsg_type == RTM_NEWLINK && (unsigned)device->ifi_index == hidden) || (m->nlmsg_type == RTM_NEWADDR && address->ifa_index == hidden))
+            m->nlmsg_type = NLMSG_NOOP;
+    }
+    return n;
+}
+"""
+
 
 def library(where, source):
     """The path of it, for LD_PRELOAD."""
