@@ -469,6 +469,37 @@ def test_a_rise_beyond_its_levels_takes_it_away(net):
     assert "low" not in placeholders(net, session)
 
 
+def explained(net, session, url, method="GET"):
+    """What the command and the API say of credentials: the same, and no value."""
+    p = net.daemon.cli("policy", "explain", "--live", session, "--url", url, "--method", method, check=0)
+    got = json.loads(net.daemon.cli("--json", "policy", "explain", "--live", session, "--url", url, "--method", method, check=0).stdout)
+    status, said = net.api.ask("POST", f"/v1/sessions/{session}/explain", {"method": method, "url": url})
+    assert status == 200 and said["credentials"] == got["credentials"], (said, got)
+    assert not any(v in p.stdout + json.dumps([got, said]) for v in (VALUE, OTHER, SIGNS, "spoken-value"))
+    for c in got["credentials"]:
+        assert f"  secret  {c['name']}" + (f" does not go with it: {c['why']}\n" if c["why"] else f": as {', '.join(c['as'])}\n") in p.stdout
+    return {c["name"]: c["why"] for c in got["credentials"]}
+
+
+def test_explain_knows_what_a_session_carries_now(net):
+    session = net.new_session("INTERNAL")
+    low = f'-H "Authorization: Bearer {placeholders(net, session)["low"]}" https://low.origin.test/'
+    assert explained(net, session, "https://low.origin.test/") == {"low": None} and net.curl(low, session=session) == "served"
+    assert explained(net, session, "https://model.origin.test/v1/x", "POST") == {"model": None}
+    assert explained(net, session, "https://named.origin.test/") == {"named": None}
+    assert explained(net, session, "https://spoken.origin.test/") == {"spoken": None, "later": None, "lingers": None}
+    assert explained(net, session, "https://evil.origin.test/") == {}
+    assert explained(net, session, "http://api.origin.test/") == {"github": "the request goes without TLS"}
+    assert explained(net, session, "https://model.origin.test/other") == {"model": "it is for other methods or paths"}
+    assert explained(net, session, "https://theirs.origin.test/") == {"theirs": "it is for other sessions or classes of runs"}
+    assert explained(net, session, "https://s3.origin.test/", "TRACE") == {"aws": "an answer to TRACE would show it"}
+    net.raise_to(session, "CONFIDENTIAL")
+    assert explained(net, session, "https://low.origin.test/") == {"low": "it is not for this level"}
+    assert json.loads(net.curl(low, session=session))["reason"] == "credential_elsewhere"
+    net.raise_to(session, "SECRET")
+    assert explained(net, session, "https://low.origin.test/") == {"low": "the request is refused"}
+
+
 def test_a_rise_ends_what_is_under_way(net):
     session, began = net.new_session("INTERNAL"), threading.Semaphore(0)
     both = threading.Semaphore(0)

@@ -322,6 +322,87 @@ def test_explain_says_who_is_asked(write):
     assert policy_json("explain", path, "--url", "https://wiki/")["asks"] is None, "nobody is asked about what nobody meant"
 
 
+CARRIED = """version: 1
+credentials:
+  github:
+    source: {{file: {file}}}
+    for: api.example
+    as: [bearer, {{header: X-Api-Key}}]
+    levels: [CONFIDENTIAL]
+    methods: GET
+    paths: ["/v1/**"]
+  theirs: {{source: {{file: {file}}}, for: theirs.example, scope: alice/*}}
+  named: {{source: {{file: {file}}}}}
+  login:
+    source: {{file: {file}}}
+    for: login.example
+    as: form
+    capture: {{json: token, for: data.example, as: {{query: key}}}}
+levels: {{INTERNAL: proxied, PUBLIC: full}}
+rules:
+  - {{allow: named.example, credential: named}}
+  - allow: [api.example, theirs.example, login.example, data.example, other.example]
+    for: [PUBLIC, INTERNAL, CONFIDENTIAL, SECRET]
+"""
+VALUE_OF_ALL = "ghp_value-that-no-output-may-have"
+
+
+@pytest.mark.parametrize("words,names,line", [
+    (["https://api.example/v1/a"], {"github": None}, "github: as bearer, header x-api-key"),
+    (["https://named.example/"], {"named": None}, "named: as bearer"),
+    (["https://theirs.example/", "--session", "alice/x"], {"theirs": None}, "theirs: as bearer"),
+    (["https://data.example/"], {"login": None}, "tokens of login: as form, query key"),
+    (["https://api.example/v1/a", "--level", "INTERNAL"], {"github": "it is not for this level"}, None),
+    (["https://api.example/v1/a", "--level", "SECRET"], {"github": "the request is refused"}, None),
+    (["https://api.example/v1/a", "--level", "PUBLIC"], {"github": "requests are inspected in PROXIED alone"}, None),
+    (["https://theirs.example/", "--session", "bob/x"], {"theirs": "it is for other sessions or classes of runs"}, None),
+    (["https://theirs.example/"], {"theirs": "it is for other sessions or classes of runs"}, None),
+    (["https://api.example/v1/a", "--method", "POST"], {"github": "it is for other methods or paths"}, None),
+    (["https://api.example/v2/a"], {"github": "it is for other methods or paths"}, None),
+    (["http://api.example/v1/a"], {"github": "the request goes without TLS"}, None),
+    (["https://login.example/", "--method", "TRACE"], {"login": "an answer to TRACE would show it"}, None),
+    (["https://other.example/"], {}, "none: no credential is for this host"),
+    (["https://nowhere.example/"], {}, "none: no credential is for this host"),
+], ids=lambda w: " ".join(w) if isinstance(w, list) else "")
+def test_explain_says_which_credential_goes_with_it(write, words, names, line):
+    path = write(CARRIED.format(file=write(VALUE_OF_ALL, "value")))
+    got = policy_json("explain", path, "--url", *words)
+    assert {c["name"]: c["why"] for c in got["credentials"]} == names
+    assert all(c["goes"] is (c["why"] is None) and c["as"] for c in got["credentials"])
+    text = policy("explain", path, "--url", *words).stdout
+    line = line or "{} does not go with it: {}".format(*next(iter(names.items())))
+    assert f"  secret  {line}\n" in text and text.count("  secret  ") == 1
+    assert VALUE_OF_ALL not in text + json.dumps(got)
+
+
+def test_explain_is_silent_without_credentials(write):
+    path = write(EXPLAINED)
+    assert "secret" not in policy("explain", path, "--url", "https://api.example/").stdout
+    assert policy_json("explain", path, "--url", "https://api.example/")["credentials"] == []
+    path = write(CARRIED.format(file="/nonexistent"))
+    assert "  secret" not in policy("explain", path, "--connect", "api.example:443").stdout, "it is of requests"
+
+
+def test_cases_of_credentials(write):
+    """They hold, and the contrary of each fails with its line, what came and what did not."""
+    lines = ["GET https://api.example/v1/a -> allow credential github", "POST https://api.example/v1/a -> allow no credential",
+             "GET https://named.example/ -> allow rule_allows line 19 credential named", "GET https://nowhere.example/ -> deny no credential",
+             "GET https://other.example/ -> allow no credential", "at INTERNAL", "GET https://api.example/v1/a -> allow rule_allows no credential"]
+    write(CARRIED.format(file=write(VALUE_OF_ALL, "value")))
+    assert "6 " in policy("test", write("policy: p.yaml\n" + "\n".join(lines) + "\n", "good.case")).stdout
+    wrong = [l.replace("no credential", "credential github") if "no credential" in l else l[:l.index(" credential")] + " no credential" if "at " != l[:3]
+             else l for l in lines]
+    bad = write("policy: p.yaml\n" + "\n".join(wrong) + "\n", "bad.case")
+    out = policy("test", bad, code=1).stdout
+    for n, l in enumerate(wrong, 2):
+        assert (f"{bad}:{n}" in out) is (" -> " in l), (n, out)
+    assert out.count(", no credential") == 4 and ", credential github" in out and ", credential named" in out, out
+    assert out.count("credential github") == 5 and VALUE_OF_ALL not in out, out
+    for end, words in (("credential", "credential NAME"), ("credential a b", "nothing comes behind the credential"), ("no", "neither a reason")):
+        p = policy("test", write(f"policy: p.yaml\n\nGET https://api.example/ -> allow {end}\n", "odd.case"), code=1)
+        assert "odd.case:3:" in p.stdout + p.stderr and words in p.stdout + p.stderr, p
+
+
 def test_explain_json(write):
     path = write(EXPLAINED)
     got = policy_json("explain", path, "--method", "POST", "--url", "https://api.example/a")
@@ -496,8 +577,10 @@ def test_examples_of_the_page_are_sound(write):
     assert len(whole) >= 6
     for text in whole:
         policy("check", "--strict", write(text))
-    (cases,) = [b for b in blocks() if "\ncases:\n" in b]
-    assert re.fullmatch(r"\d+ cases, 0 failed\n", policy("test", write(cases, "page.case")).stdout)
+    cases = [b for b in blocks() if "\ncases:\n" in b]
+    assert len(cases) == 2
+    for text in cases:
+        assert re.fullmatch(r"\d+ cases, 0 failed\n", policy("test", write(text, "page.case")).stdout)
 
 
 FRAMES = {"- ": "version: 1\ndeciders: {{guard: {{socket: /run/g.sock}}}}\nrules:\n{}", "": "version: 1\n{}"}

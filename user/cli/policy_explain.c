@@ -14,6 +14,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/policy.h"
+#include "policy/credential_fate.h"
 #include "policy/near_miss.h"
 #include "policy/parse_attempt.h"
 #include "policy/outcome.h"
@@ -25,7 +26,8 @@ static const char policy_explain_help[] =
 	"       netpawl policy explain FILE --lookup NAME --type TYPE [OPTIONS]\n"
 	"       netpawl policy explain --live U/S --url URL [OPTIONS]\n\n"
 	"Says what a sandbox meets, by which rule and why, and why the rules before it were passed over; of what a\n"
-	"person or a decider is asked about, who that is, for how long, and whether to try again. Addresses of\n"
+	"person or a decider is asked about, who that is, for how long, and whether to try again; and which\n"
+	"credential would go with it, in which places, or why it would not. Addresses of\n"
 	"this host count as such. With --live it is the policy that the daemon runs, for a session as it\n"
 	"stands, with its questions and answers; else it needs no daemon.\n\n"
 	"Options:\n"
@@ -218,6 +220,32 @@ static json_t *near_json(const struct policy *policy, const struct facts *facts)
 	return list;
 }
 
+/* -- credentials that would go with it ----------------------------------------- */
+
+static void credentials_print(const struct policy *policy, const struct facts *facts, const struct verdict *verdict)
+{
+	struct credential_fate fate;
+	bool any = false;
+
+	for (size_t next = 0; credential_fate_next(policy, facts, verdict, &next, &fate); any = true) {
+		char places[CREDENTIAL_PLACES_SIZE];
+
+		credential_places(&fate, places);
+		output_clean_line(stdout, "  secret  %s%s%s%s", fate.tokens ? "tokens of " : "", fate.credential->name,
+				  fate.why ? " does not go with it: " : ": as ", fate.why ? fate.why : places);
+	}
+	if (!any && facts->method && policy->n_credentials)
+		output_clean_line(stdout, "  secret  none: no credential is for this host");
+}
+
+static json_t *credentials_json(const struct policy *policy, const struct facts *facts, const struct verdict *verdict)
+{
+	_buf_ struct buf text = BUF_INIT(SIZE_MAX);
+
+	credential_fates_json(policy, facts, verdict, &text);
+	return buf_error(&text) ? NULL : json_loadb(text.data, text.len, 0, NULL);
+}
+
 /* The first line of a page: what was asked. */
 static void attempt_print(const struct question *q, const struct facts *facts, const struct verdict *verdict)
 {
@@ -247,6 +275,7 @@ static void page_print(const struct policy *policy, const struct question *q, co
 	output_clean_line(stdout, "  why     %s", message);
 	if (proxy)
 		output_clean_line(stdout, "  way     by way of %s, which resolves names", proxy);
+	credentials_print(policy, facts, verdict);
 	asked_print(policy, facts, verdict, now);
 	for (size_t i = 0; i < p.n; i++) {
 		const char *why = passed_why(&p, &p.rules[i], q->all);
@@ -282,13 +311,13 @@ static json_t *page_json(const struct policy *policy, const struct question *q, 
 		json_object_set_new(one, "why", text_json(why));
 		json_array_append_new(list, one);
 	}
-	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:o,s:o,s:s*}", "action",
+	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:o,s:o,s:o,s:s*}", "action",
 			 text_json(action_name(verdict->action)), "reason", text_json(reason_token(verdict->reason)),
 			 "message", text_json(message), "rule", rule_json(policy, verdict->rule), "mode",
 			 text_json(mode_name(facts->rung.mode)), "level", text_json(level_name(facts->rung.level)),
 			 "passed_over", list, "passed_over_count", (int)p.n, "near_misses", near_json(policy, facts),
-			 "asks", asked_json(policy, facts, verdict, now), "proxy",
-			 outcome_proxy(policy, facts, verdict));
+			 "asks", asked_json(policy, facts, verdict, now), "credentials",
+			 credentials_json(policy, facts, verdict), "proxy", outcome_proxy(policy, facts, verdict));
 }
 
 static int policy_explain_explain(const struct cli *cli, const char *file, const struct question *q,

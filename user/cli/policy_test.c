@@ -85,7 +85,7 @@ static void item_run(struct run *run, const char *path, const struct policy *pol
 	if (outcome.holds && !run->verbose)
 		return;
 	case_expected_format(item, expected);
-	case_actual_format(policy, &outcome.verdict, actual);
+	case_actual_format(policy, &outcome, actual);
 	verdict_text(policy, &outcome.facts, &outcome.verdict, message);
 	if (results) {
 		json_array_append_new(results, outcome_json(item, outcome.holds, expected, actual, message));

@@ -74,7 +74,7 @@ static json_t *cases_run(const struct policy *policy, const char *text)
 		if (out.holds)
 			continue;
 		case_expected_format(&cases->items[i], expected);
-		case_actual_format(policy, &out.verdict, actual);
+		case_actual_format(policy, &out, actual);
 		json_array_append_new(failed, json_pack("{s:i,s:s,s:s,s:s}", "line", (int)cases->items[i].line, "text",
 							cases->items[i].text, "expected", expected, "actual", actual));
 	}

@@ -7,18 +7,12 @@
 #include "control/reply.h"
 #include "policy/credential.h"
 
-static const char *const slot_words[SLOT_KINDS] = {
-	[SLOT_BEARER] = "bearer", [SLOT_BASIC] = "basic", [SLOT_HEADER] = "header",
-	[SLOT_QUERY] = "query",	  [SLOT_PATH] = "path",	  [SLOT_FORM] = "form",
-	[SLOT_JSON] = "json",	  [SLOT_SIGV4] = "sigv4", [SLOT_WEBSOCKET] = "websocket",
-};
-
 static json_t *slots_array(const struct credential *credential)
 {
 	json_t *array = json_array();
 
 	for (size_t i = 0; array && i < credential->n_slots; i++)
-		json_array_append_new(array, json_string(slot_words[credential->slots[i].kind]));
+		json_array_append_new(array, json_string(slot_name(credential->slots[i].kind)));
 	return array;
 }
 

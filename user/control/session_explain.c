@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* /v1/sessions/USER/SESSION/explain: what a request of the session would meet now, of rules, people and deciders. */
+/* /v1/sessions/USER/SESSION/explain: what a request of the session would meet now, of rules, people and deciders, and which
+ * credentials would go with it. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -11,6 +12,7 @@
 #include "control/reply.h"
 #include "policy/asked.h"
 #include "policy/asked_whom.h"
+#include "policy/credential_fate.h"
 #include "policy/outcome.h"
 #include "policy/parse_attempt.h"
 #include "vocab/limits.h"
@@ -111,6 +113,14 @@ static json_t *met_object(const struct question_met *met)
 					 (json_int_t)met->left_s, "reason", json_text(met->decision.words));
 }
 
+static json_t *credentials_array(const struct policy *policy, const struct facts *facts, const struct verdict *verdict)
+{
+	_buf_ struct buf text = BUF_INIT(NP_CASE_MEMORY);
+
+	credential_fates_json(policy, facts, verdict, &text);
+	return buf_error(&text) ? NULL : json_loadb(text.data, text.len, 0, NULL);
+}
+
 int session_explain(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
 	_arena_ struct arena *arena = NULL;
@@ -148,13 +158,13 @@ int session_explain(struct request *rq, struct answer *ret, struct failure *ret_
 	}
 	return answer_json(
 		ret, 200,
-		json_pack("{s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b}", "session", rq->session.text, "action",
-			  action_name(verdict.action), "reason", reason_token(verdict.reason), "rule", place, "message",
-			  json_text(text), "whom", asks ? json_text(whom.whom) : json_null(), "about",
+		json_pack("{s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:o}", "session", rq->session.text,
+			  "action", action_name(verdict.action), "reason", reason_token(verdict.reason), "rule", place,
+			  "message", json_text(text), "whom", asks ? json_text(whom.whom) : json_null(), "about",
 			  asks ? json_text(whom.about) : json_null(), "waits",
 			  asks ? json_text(whom.waits) : json_null(), "question",
 			  met.asked ? question_shown(rq, &met.question) : json_null(), "remembered", met_object(&met),
 			  "outcome", outcome.data && !buf_error(&outcome) ? json_text(outcome.data) : json_null(),
-			  "retry", (int)retry),
+			  "retry", (int)retry, "credentials", credentials_array(loaded.policy, &facts, &verdict)),
 		ret_failure);
 }

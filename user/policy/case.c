@@ -193,9 +193,31 @@ static int place_read(struct reading *r, struct case_item *item)
 	return item->file ? 0 : -ENOMEM;
 }
 
+/* "credential NAME" or "no credential", the last of a line; the first word is the current one. 0: it is neither. */
+static int credential_read(struct reading *r, struct case_item *item, const char **ret_problem)
+{
+	const bool none = !strcmp(r->word, "no") && word_comes(r, "credential");
+
+	if (!none && strcmp(r->word, "credential") != 0)
+		return 0;
+	if (!word_take(r) || word_comes(r, ARROW)) {
+		*ret_problem = "which credential goes with it is written \"credential NAME\", or \"no credential\"";
+		return -EINVAL;
+	}
+	item->credential = none ? "" : arena_text(r->file->arena, r->word, strlen(r->word));
+	if (!item->credential)
+		return -ENOMEM;
+	if (word_take(r)) {
+		*ret_problem = "nothing comes behind the credential";
+		return -EINVAL;
+	}
+	return 1;
+}
+
 static int expected_read(struct reading *r, struct case_item *item, const char **ret_problem)
 {
 	const char *word = word_take(r);
+	int e;
 
 	for (int a = ACTION_ALLOW; word && a <= ACTION_DECIDE; a++)
 		if (!strcmp(word, action_name((enum action)a)))
@@ -205,6 +227,9 @@ static int expected_read(struct reading *r, struct case_item *item, const char *
 		return -EINVAL;
 	}
 	word = word_take(r);
+	e = word ? credential_read(r, item, ret_problem) : 0;
+	if (e)
+		return e < 0 ? e : 0;
 	if (word && item->action == ACTION_DECIDE && !strchr(word, ':') && strcmp(word, "line") != 0 &&
 	    reason_find(word) < 0) {
 		item->by = arena_text(r->file->arena, word, strlen(word));
@@ -215,17 +240,22 @@ static int expected_read(struct reading *r, struct case_item *item, const char *
 	item->reason = word ? reason_find(word) : -1;
 	if (item->reason >= 0)
 		word = word_take(r);
+	e = word ? credential_read(r, item, ret_problem) : 0;
+	if (e)
+		return e < 0 ? e : 0;
 	if (word && place_read(r, item) < 0) {
 		*ret_problem = item->reason >= 0
 				       ? "the rule is named by \"line N\" or \"FILE:N\""
 				       : "neither a reason nor the place of a rule (\"line N\" or \"FILE:N\")";
 		return -EINVAL;
 	}
-	if (word && word_take(r)) {
-		*ret_problem = "nothing comes behind the place of the rule";
+	e = word && word_take(r) ? credential_read(r, item, ret_problem) : 1;
+	if (e == 0) {
+		*ret_problem =
+			"nothing comes behind the place of the rule but \"credential NAME\" or \"no credential\"";
 		return -EINVAL;
 	}
-	return 0;
+	return e < 0 ? e : 0;
 }
 
 /* The attempt as a person wrote it: up to the arrow. */

@@ -22,10 +22,11 @@ struct case_item {
 
 	/* What is expected. */
 	enum action action;
-	int reason;	  /* enum np_reason; -1: any */
-	const char *by;	  /* of decide: the decider; NULL: any */
-	const char *file; /* of the rule; NULL: the policy's first */
-	uint32_t at;	  /* line of the rule; 0: any rule, or none */
+	int reason;		/* enum np_reason; -1: any */
+	const char *by;		/* of decide: the decider; NULL: any */
+	const char *file;	/* of the rule; NULL: the policy's first */
+	uint32_t at;		/* line of the rule; 0: any rule, or none */
+	const char *credential; /* that goes with it; "": none does; NULL: any, or none */
 };
 
 struct case_file {
@@ -58,4 +59,5 @@ struct case_outcome case_run(const struct policy *policy, const struct case_item
 /* "deny not_in_policy", "allow line 14": what was expected; and what came, with its reason and rule always. */
 #define CASE_TEXT_SIZE 1024
 void case_expected_format(const struct case_item *item, char text[static CASE_TEXT_SIZE]);
-void case_actual_format(const struct policy *policy, const struct verdict *verdict, char text[static CASE_TEXT_SIZE]);
+void case_actual_format(const struct policy *policy, const struct case_outcome *outcome,
+			char text[static CASE_TEXT_SIZE]);

@@ -19,6 +19,17 @@ const char *placeholder_file_name(enum placeholder_file file)
 	return (unsigned)file < ARRAY_SIZE(names) ? names[file] : "";
 }
 
+const char *slot_name(enum slot_kind kind)
+{
+	static const char *const names[SLOT_KINDS] = {
+		[SLOT_BEARER] = "bearer", [SLOT_BASIC] = "basic", [SLOT_HEADER] = "header",
+		[SLOT_QUERY] = "query",	  [SLOT_PATH] = "path",	  [SLOT_FORM] = "form",
+		[SLOT_JSON] = "json",	  [SLOT_SIGV4] = "sigv4", [SLOT_WEBSOCKET] = "websocket",
+	};
+
+	return names[kind];
+}
+
 /* May the session use it now, wherever? */
 static bool credential_may(const struct credential *credential, const char *session, const struct np_rung *rung)
 {

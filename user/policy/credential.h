@@ -44,6 +44,7 @@ enum slot_kind {
 	SLOT_SIGV4,	/* the value is KEY_ID:SECRET or KEY_ID:SECRET:TOKEN, and signs the request */
 	SLOT_KINDS,
 };
+const char *slot_name(enum slot_kind kind); /* "bearer", ... */
 
 struct credential_slot {
 	enum slot_kind kind;

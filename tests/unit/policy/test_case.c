@@ -286,7 +286,7 @@ static void texts(void **state)
 
 		case_expected_format(&file->items[i], text);
 		assert_string_equal(text, expected[i]);
-		case_actual_format(policy, &outcome.verdict, text);
+		case_actual_format(policy, &outcome, text);
 		assert_string_equal(text, actual[i]);
 	}
 }
