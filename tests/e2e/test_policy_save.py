@@ -168,6 +168,29 @@ def test_a_crash_in_the_middle_is_told_at_the_next_start(d, place, written):
     assert len(saved()) == int(written), "once"
 
 
+def test_a_crash_while_a_save_is_undone_is_told(d):
+    """What the last save was from is what this one leads to, and then to what had been saved before: each is one of its own."""
+    old = d.policy.read_text()
+    new = old + "# for a while\n"
+    last = d.api.events()[-1]["seq"]
+    assert ask(d, new)[0] == 200
+    for text in (old, new):
+        d.stop()
+        d.start(failpoint="save_written")
+        if text == new:  # by hand, without a save
+            d.policy.write_text(old + "# by hand\n")
+            d.api.ok("POST", "/v1/policy/reload")
+        d.arm("save_written")
+        before = d.policy.read_text()
+        with pytest.raises(OSError):
+            ask(d, text)
+        d.process.wait(60)
+        d.start()
+        told = [e["text"] for e in d.api.events() if e["seq"] > last and e["reason"] == "policy_saved"]
+        assert told[-1] == f"policy.yaml: sha256 {digest(before)} became {digest(text)}"
+    assert len(told) == 3
+
+
 @pytest.mark.parametrize("name", ["other.yaml", "../policy.yaml", "/etc/passwd", "", "more", "./policy.yaml", "more/../policy.yaml", "policy.yaml\n"])
 def test_no_file_that_the_policy_has_not(d, name):
     (d.dir / "other.yaml").write_text("version: 1\n")

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,7 +18,7 @@
 #include "policy/text_hash.h"
 
 #define NOTE "policy-save" /* in the state directory: a line each */
-enum note_line { NOTE_FILE, NOTE_WHO, NOTE_OLD, NOTE_NEW, NOTE_LINES };
+enum note_line { NOTE_FILE, NOTE_WHO, NOTE_OLD, NOTE_NEW, NOTE_AFTER, NOTE_LINES };
 
 static int state_open(const struct daemon *d)
 {
@@ -31,7 +32,8 @@ int save_note_put(const struct daemon *d, const struct policy_save *save, const 
 	_close_ int dir = state_open(d);
 	_buf_ struct buf text = BUF_INIT(8192);
 
-	buf_printf(&text, "%s\n%s\n%s\n%s\n", save->file, who, save->old, hash);
+	buf_printf(&text, "%s\n%s\n%s\n%s\n%llu\n", save->file, who, save->old, hash,
+		   (unsigned long long)event_log_last_seq(d->events));
 	if (dir < 0 || buf_error(&text))
 		return dir < 0 ? dir : buf_error(&text);
 	return policy_file_put(dir, NOTE, &text);
@@ -70,13 +72,15 @@ static int file_look(void *ctx, const char *name, const char *text, size_t len)
 	return 0;
 }
 
-/* The last thing that was done may have been to tell. */
-static bool was_sent(struct daemon *d, const char *new)
+/* The last thing that was done may have been to tell. An earlier save of the same text is another. */
+static bool was_sent(struct daemon *d, const char *new, const char *after)
 {
 	_buf_ struct buf last = BUF_INIT(NP_EVENT_LINE_MAX * 2);
+	char words[TEXT_HASH_SIZE + 16];
 
-	return event_log_query(d->events, NULL, "policy_saved", 0, 1, &last) == 0 && last.data &&
-	       strstr(last.data, new);
+	snprintf(words, sizeof(words), "became %s", new);
+	return event_log_query(d->events, NULL, "policy_saved", strtoull(after, NULL, 10), 1, &last) == 0 &&
+	       last.data && strstr(last.data, words);
 }
 
 void save_note_recover(struct daemon *d)
@@ -92,9 +96,9 @@ void save_note_recover(struct daemon *d)
 	for (unsigned i = 0; i < NOTE_LINES; i++)
 		line[i] = strtok_r(i ? NULL : text, "\n", &save);
 	used.name = line[NOTE_FILE];
-	if (line[NOTE_NEW] &&
+	if (line[NOTE_AFTER] &&
 	    snapshot_each(d->policy.record.data, d->policy.record.len, &shown, &first, file_look, &used) == 0 &&
-	    !strcmp(used.hash, line[NOTE_NEW]) && !was_sent(d, line[NOTE_NEW])) {
+	    !strcmp(used.hash, line[NOTE_NEW]) && !was_sent(d, line[NOTE_NEW], line[NOTE_AFTER])) {
 		snprintf(who, sizeof(who), "%.100s, before this start", line[NOTE_WHO]);
 		saved_send(d, line[NOTE_FILE], line[NOTE_OLD], line[NOTE_NEW], who);
 	}
