@@ -15,13 +15,20 @@ from lib.rogues import Rogues, read_head
 VALUE = "".join(["sk-R3al", "-S3cretValue-0123456789"])  # in no file: sandboxes of tests see this one
 NEXT = "".join(["sk-N3xt", "-S3cretValue-9876543210"])
 SHARED = "".join(["sk-Shar3d", "-S3cretValue-0011223344"])
+TWICE = ["".join(["sk-Tw1ce", f"-S3cretValue-55667788-{n}"]) for n in range(3)]
 POLICY = """version: 1
 credentials:
   rotates: {{source: {{file: {rotates}}}, for: rotates.origin.test, as: json, placeholder: {{env: ROTATES}}}}
-  scrubbed: {{source: {{file: {shared}}}, for: scrub.origin.test, inject: always, on_leak: raise SECRET}}
+  scrubbed: {{source: {{file: {shared}}}, for: [scrub.origin.test, returns.origin.test], inject: always, on_leak: raise SECRET}}
   passed: {{source: {{file: {shared}}}, for: pass.origin.test, inject: always, echo: pass}}
   low: {{source: {{file: {rotates}}}, for: ws.origin.test, levels: [INTERNAL], echo: pass, placeholder: {{env: LOW}}}}
   signs: {{source: {{file: {short}}}, for: s3.origin.test, as: {{sigv4: {{service: s3, region: eu-test-1}}}}}}
+  a0: {{source: {{file: {twice0}}}, for: other.origin.test, echo: refuse}}
+  b0: {{source: {{file: {twice0}}}, for: other.origin.test}}
+  a1: {{source: {{file: {twice1}}}, for: other.origin.test}}
+  b1: {{source: {{file: {twice1}}}, for: other.origin.test, echo: refuse}}
+  a2: {{source: {{file: {twice2}}}, for: other.origin.test, echo: pass}}
+  b2: {{source: {{file: {twice2}}}, for: other.origin.test}}
 levels: {{INTERNAL: proxied}}
 rules:
   - allow: "**.origin.test"
@@ -43,6 +50,12 @@ def echoes(c):
         c.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(got), got))
 
 
+def returns(c):
+    """A value that the request does not carry."""
+    while True:
+        c.sendall(b"HTTP/1.1 200 OK\r\nx-back: %s\r\ncontent-length: 2\r\n\r\nok" % TWICE[int(read_head(c).split()[1][1:])].encode())
+
+
 class Net(Rogues):
     def __init__(self, stack, policy):
         super().__init__(stack, policy, inspectors=1)
@@ -50,6 +63,7 @@ class Net(Rogues):
         for name in ("rotates", "scrub", "pass"):
             self.origin(f"{name}.origin.test", echoes, 443)
         self.origin("ws.origin.test", self.switches, 443)
+        self.origin("returns.origin.test", returns, 443)
 
     def switches(self, c):
         self.heads.append(read_head(c))
@@ -69,7 +83,8 @@ class Net(Rogues):
 @pytest.fixture(scope="module")
 def net():
     with contextlib.ExitStack() as stack:
-        files = {n: stack.enter_context(secret_file(v.encode())) for n, v in (("rotates", VALUE), ("shared", SHARED), ("short", "AKIDREAL0123:short"))}
+        files = {n: stack.enter_context(secret_file(v.encode())) for n, v in (("rotates", VALUE), ("shared", SHARED), ("short", "AKIDREAL0123:short"),
+                                                                                   *((f"twice{i}", t) for i, t in enumerate(TWICE)))}
         n = Net(stack, POLICY.format(**files))
         n.files = files
         yield n
@@ -120,6 +135,17 @@ def test_a_value_that_comes_while_a_body_does(net):
 def test_one_value_of_two_credentials_is_not_let_pass_by_the_other(net):
     assert SHARED in net.fetch("https://pass.origin.test/"), "the control"
     assert SHARED not in net.fetch("https://scrub.origin.test/")
+
+
+@pytest.mark.parametrize("number,by", [(0, "a0"), (1, "b1"), (2, None)])
+def test_of_two_credentials_with_one_value_the_stricter_decides(net, number, by):
+    """Neither goes with the request: whichever is found, and in whatever order they stand."""
+    got = net.fetch(f"https://returns.origin.test/{number}", "-i")
+    assert TWICE[number] not in got
+    if by:
+        assert '"reason":"secret_returned"' in got and f"the value of the credential {by} came back" in got, got
+    else:  # the control: one that passes is not stricter than one that is replaced
+        assert " 200 " in got.split("\n")[0] and "x-back: " in got and got.endswith("ok"), got
 
 
 def test_a_leak_of_one_value_raises_by_whichever_credential_says_so(net):
