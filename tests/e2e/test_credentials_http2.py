@@ -5,16 +5,13 @@ import base64
 import contextlib
 import hashlib
 import json
-import select
-import ssl
 import threading
 
-import h2.config
-import h2.connection
 import h2.events
 import pytest
 
 from lib import base
+from lib.h2_origin import requests, streams
 from lib.proxies import PORT, Proxied
 from lib.proxies import credentials as secret_file
 from lib.rogues import read_head
@@ -48,42 +45,11 @@ class Net(Proxied):
         for name in ("near.test", "slow.test", "calm.test"):
             self.names[name] = [self.behind[name]]
 
-    def streams(self, c):
-        """(event, connection) of an HTTP/2 client's; None now and then, while nothing comes."""
-        http = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="latin-1"))
-        http.initiate_connection()
-        c.sendall(http.data_to_send())
-        c.setblocking(False)
-        while True:
-            try:
-                data = c.recv(65536)
-                if not data:
-                    return
-            except ssl.SSLWantReadError:  # nothing yet: the socket does not block
-                select.select([c], [], [], 0.1)
-                yield None, http
-            else:
-                for e in http.receive_data(data):
-                    if isinstance(e, h2.events.DataReceived):
-                        http.acknowledge_received_data(e.flow_controlled_length, e.stream_id)
-                    yield e, http
-            if out := http.data_to_send():
-                c.setblocking(True)
-                c.sendall(out)
-                c.setblocking(False)
-
     def serves(self, c):
-        heads, bodies = {}, {}
-        for e, http in self.streams(c):
-            if isinstance(e, h2.events.RequestReceived):
-                heads[e.stream_id], bodies[e.stream_id] = dict(e.headers), b""
-            elif isinstance(e, h2.events.DataReceived):
-                bodies[e.stream_id] += e.data
-            elif isinstance(e, h2.events.StreamEnded):
-                fields = heads[e.stream_id]
-                self.got.append((2, fields, bodies[e.stream_id]))
-                http.send_headers(e.stream_id, [(":status", "200"), ("x-got", fields.get("authorization", "nothing"))])
-                http.send_data(e.stream_id, bodies[e.stream_id] + b" in two", end_stream=True)
+        for fields, body, stream, http in requests(c):
+            self.got.append((2, fields, body))
+            http.send_headers(stream, [(":status", "200"), ("x-got", fields.get("authorization", "nothing"))])
+            http.send_data(stream, body + b" in two", end_stream=True)
 
     def serves_old(self, c):
         while True:
@@ -114,7 +80,7 @@ class Net(Proxied):
         """Begins to answer, and goes on when it is told to."""
         open_ = []
         try:
-            for e, http in self.streams(c):
+            for e, http in streams(c):
                 if isinstance(e, h2.events.RequestReceived):
                     self.got.append((2, dict(e.headers), b""))
                     http.send_headers(e.stream_id, [(":status", "200")])

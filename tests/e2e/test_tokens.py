@@ -5,10 +5,12 @@ import json
 import re
 import secrets
 import sys
+import urllib.parse
 
 import pytest
 
 from lib import base
+from lib.h2_origin import requests
 from lib.issuing_origins import IssuingNet, bearer, tokens
 from lib.proxies import credentials as secret_file
 
@@ -16,7 +18,7 @@ POLICY = """version: 1
 credentials:
   oauth:
     source: {{file: {refresh}}}
-    for: auth.origin.test
+    for: [auth.origin.test, two.origin.test]
     as: [form, json]
     capture:
       json: [access_token, refresh_token]
@@ -99,6 +101,45 @@ def test_over_http2(net):
     assert got.startswith("HTTP/2 200") and net.holds_none(got)
     token = json.loads(got.partition("\r\n\r\n")[2])["access_token"]
     assert bearer(net, token, words="--http2") == '{"me":"agent"}'
+
+
+def in_two(net):
+    """An origin of HTTP/2, which issues tokens for a refresh token, in frames of a few bytes and with a trailer, and lets in who has one."""
+    def handler(c):
+        for fields, body, stream, http in requests(c):
+            given = urllib.parse.parse_qs(body.decode()).get("refresh_token", [""])[0]
+            net.two.append((fields, given))
+            if fields[":path"] == "/token" and given == net.first:
+                token = "real-access-" + secrets.token_urlsafe(24)
+                net.issued.append(token)
+                net.access.add(token)
+                text = json.dumps({"access_token": token, "nested": [{"refresh_token": token}], "n": 1}).encode()
+            else:
+                text = b"in" if fields.get("authorization", "").removeprefix("Bearer ") in net.access else b"out"
+            http.send_headers(stream, [(":status", "200"), ("content-type", "application/json")])
+            for i in range(0, len(text), 5):
+                http.send_data(stream, text[i:i + 5])
+            http.send_headers(stream, [("x-end", "whole")], end_stream=True)
+
+    net.two = []
+    net.origin("two.origin.test", handler, 443, alpn=["h2"])
+
+
+@pytest.mark.parametrize("client", ["--http1.1", "--http2"])
+def test_an_origin_that_speaks_http2(net, client):
+    if not hasattr(net, "two"):
+        in_two(net)
+    after = net.last()
+    got = json.loads(net.sh(f'curl -sS -m 60 {client} -d "refresh_token=$REFRESH" https://two.origin.test/token'))
+    token = got["access_token"]
+    assert token.startswith("nptoken_") and got == {"access_token": token, "nested": [{"refresh_token": token}], "n": 1}
+    assert net.holds_none(json.dumps(got)) and net.two[-1][1] == net.first and net.two[-1][0][":authority"] == "two.origin.test"
+    (e,) = net.events(lambda e: e.get("tokens"), after=after)
+    assert (e["tokens"], e["captured"], e["credential"]) == (2, "oauth", "oauth")
+    assert net.sh(f'curl -sS -m 60 {client} -H "Authorization: Bearer {token}" https://two.origin.test/in') == "in"
+    assert net.two[-1][0]["authorization"].removeprefix("Bearer ") in net.access
+    assert net.sh(f'curl -sS -m 60 {client} https://two.origin.test/in') == "out", "the control"
+    assert json.loads(net.sh(f'curl -sS -m 60 {client} -H "Authorization: Bearer {token}" https://evil.origin.test/'))["reason"] == "credential_elsewhere"
 
 
 def test_a_login_and_its_cookie(net):
