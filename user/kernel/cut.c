@@ -238,16 +238,16 @@ int gate_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why, unsign
 	r = cut_name(kernel, &job);
 	if (r == 0)
 		r = cut_rounds(kernel, &job, &cut, &left);
-	if (r == 0 && job.listed && why != GATE_CUT_ENDED)
-		lists_recheck_later(kernel, &job);
 	if (r < 0 && job.listed) { /* the host's tables have them all */
 		job.listed = false;
 		r = cut_rounds(kernel, &job, &cut, &left);
 	}
 	if (left)
-		tail_add(kernel, &job); /* which are named until that is done */
+		tail_add(kernel, &job, left); /* which are named until that is done */
 	else
 		cut_unname(kernel, &job);
+	if (r == 0 && job.listed && why != GATE_CUT_ENDED)
+		lists_recheck_later(kernel, &job);
 	*ret_cut = cut;
 	return r;
 }

@@ -78,7 +78,8 @@ static void on_recheck(void *data, uint32_t events)
 	(void)events;
 	if (read(kernel->lists.timer_fd, &count, sizeof(count)) < 0)
 		return;
-	lists_recheck(kernel);
+	if (!kernel->tail.n) /* what is about to be ended is not missed */
+		lists_recheck(kernel);
 	if (kernel->lists.n_recheck)
 		recheck_in(kernel, RECHECK_PAUSE_MS);
 }

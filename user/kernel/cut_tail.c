@@ -42,7 +42,7 @@ static bool tail_cut(struct kernel *kernel, unsigned most)
 	}
 	if (r < 0) /* the packet layer holds them; and there is one more look, a second later */
 		log_error("open connections could not be ended: %s", strerror(-r));
-	if (left)
+	if (left && tail->turns)
 		return true;
 	tail->n = 0;
 	cut_unname(kernel, &job);
@@ -58,6 +58,7 @@ static void on_tail(void *data, uint32_t events)
 	if (read(kernel->tail.timer_fd, &count, sizeof(count)) < 0 || !kernel->tail.n)
 		return;
 	failpoint("before_tail");
+	kernel->tail.turns--;
 	if (tail_cut(kernel, NP_CUT_TURN))
 		tail_wake(&kernel->tail);
 }
@@ -97,10 +98,13 @@ bool tail_has_room(const struct kernel *kernel, const struct cut_job *job)
 	return kernel->tail.timer_fd >= 0 && kernel->tail.n + job->n <= ARRAY_SIZE(kernel->tail.ids);
 }
 
-void tail_add(struct kernel *kernel, const struct cut_job *job)
+/* A sandbox may bind its UDP sockets anew as fast as they are ended, and others wait for the loop: as many turns as what there is needs,
+ * and a few. */
+void tail_add(struct kernel *kernel, const struct cut_job *job, unsigned left)
 {
 	struct cut_tail *tail = &kernel->tail;
 
+	tail->turns = (tail->n ? tail->turns : 0) + left / NP_CUT_TURN + 3;
 	memcpy(tail->ids + tail->n, job->ids, job->n * sizeof(*job->ids));
 	tail->n += job->n;
 	tail_wake(tail);

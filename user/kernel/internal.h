@@ -89,6 +89,7 @@ struct cut_tail {
 	int timer_fd;
 	uint64_t ids[NP_SANDBOXES_PER_SESSION];
 	size_t n;
+	unsigned turns; /* that are left for them */
 };
 
 /* What is to be cut, or looked at. */
@@ -246,7 +247,7 @@ int tail_open(struct kernel *kernel);
 void tail_close(struct kernel *kernel);				/* ends what is left */
 bool tail_has(const struct kernel *kernel, uint64_t cgroup_id); /* then it stays named */
 bool tail_has_room(const struct kernel *kernel, const struct cut_job *job);
-void tail_add(struct kernel *kernel, const struct cut_job *job);
+void tail_add(struct kernel *kernel, const struct cut_job *job, unsigned left); /* left: sockets */
 
 /* cut_table.c */
 int lists_open(struct kernel *kernel);
