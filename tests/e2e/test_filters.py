@@ -95,6 +95,16 @@ def test_netpawl_events(stand_in):
         assert names(json.loads(line)["session"] for line in p.stdout.splitlines()) == " ".join(sorted(want.split())), text
 
 
+def test_limit_counts_what_passes(stand_in):
+    """However many others are newer (or with --since older): "nothing" means that there is none."""
+    refused = [n for n in EVENTS if n in SELECTS["verdict:refused"].split()]
+    for words, want in ((("--limit", "2"), refused[-2:]), (("--limit", "1", "--since", "1d"), refused[:1]), (("--limit", "100"), refused),
+                        (("--limit", "100", "--since", "1d"), refused), (("--limit", "0"), []), ((), refused)):
+        p = cli(stand_in, "events", "--json", "--filter", "verdict:refused", *words)
+        assert p.returncode == 0, p.stderr
+        assert [json.loads(line)["session"].partition("/")[2] for line in p.stdout.splitlines()] == want, words
+
+
 def test_netpawl_har(stand_in):
     entries = {n for n, e in EVENTS.items() if e["kind"] in ("allow", "refuse") and "url" in e}
     for text, want in SELECTS.items():

@@ -52,8 +52,10 @@ int output_finish(int code)
 
 void complain_text(const char *subject, const char *sentence, const char *token, const char *detail)
 {
+	if (detail && (!*detail || (subject && !strcmp(detail, subject)))) /* it is said once */
+		detail = NULL;
 	output_clean_line(stderr, "netpawl: %s%s%s (%s)%s%s", subject ? subject : "", subject ? ": " : "", sentence,
-			  token, detail && *detail ? ": " : "", detail ? detail : "");
+			  token, detail ? ": " : "", detail ? detail : "");
 }
 
 void error_print(const char *subject, unsigned reason, const char *detail)

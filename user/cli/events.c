@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl events */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,6 +15,8 @@
 #include "vocab/limits.h"
 #include "reason.h"
 
+#define LIMIT_DEFAULT 100 /* as the API has it */
+
 static const char events_help[] =
 	"Usage: netpawl events [OPTIONS]\n\n"
 	"Prints what was refused and what was changed, one line each: time, kind, reason, session, the request and\n"
@@ -26,8 +29,8 @@ static const char events_help[] =
 	"  --filter TEXT    what passes this filter only: 'host:github.com verdict:refused -llm'\n"
 	"  --format FORMAT  text, json (as --json) or ocsf: OCSF 1.6, one object a line, for SIEM systems\n"
 	"  --quiet          what rules and lists with quiet: true refuse, too; --json has it in any case\n"
-	"  --limit N        the newest N (default 100; with --follow 0); with --since the oldest N\n" OPTIONS_COMMON
-	"\nExample:\n"
+	"  --limit N        the newest N that pass the filter (default 100); with --since the oldest N (all); with\n"
+	"                   --follow those of the newest N (0)\n" OPTIONS_COMMON "\nExample:\n"
 	"  netpawl events --follow --session alice/demo\n\n"
 	"Exit codes: 0 done; 1 refused or failed (no such session); 2 wrong usage; 3 no daemon, or it went away.\n";
 
@@ -114,7 +117,16 @@ struct stream {
 	bool ocsf;     /* for SIEM systems */
 	char host[65]; /* the name of this one, for them */
 	size_t lines;
+	uint64_t limit;		      /* how many that pass, when pages are read */
+	uint64_t passed;	      /* so far */
+	char *newest[NP_EVENTS_PAGE]; /* lines that passed, the last limit of them: a ring */
 };
+
+static void stream_free(struct stream *stream)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(stream->newest); i++)
+		free(stream->newest[i]);
+}
 
 /* Is it wanted? An event that was parsed to find out is *ret. */
 static int line_passes(const struct stream *stream, const char *line, json_t **ret)
@@ -143,6 +155,7 @@ static int line_print(void *data, char *line)
 	r = line_passes(stream, line, &event);
 	if (r <= 0)
 		return r;
+	stream->passed++;
 	if (stream->ocsf) {
 		ocsf_put(event, stream->host, &out);
 		if (buf_error(&out))
@@ -158,11 +171,46 @@ static int line_print(void *data, char *line)
 	return fflush(stdout) == 0 ? 0 : 1;
 }
 
-static int limit_check(const char *text)
+/* The first ones that pass. */
+static int line_print_first(void *data, char *line)
 {
-	uint64_t ignored;
+	struct stream *stream = data;
+	int r = line_print(stream, line);
 
-	return number_parse(text, strlen(text), NP_EVENTS_PAGE, &ignored) < 0 ? -EINVAL : 0;
+	return !r && stream->passed == stream->limit ? 1 : r;
+}
+
+/* The last ones that pass: which these are is known at the end. */
+static int line_keep_last(void *data, char *line)
+{
+	struct stream *stream = data;
+	_json_ json_t *event = NULL;
+	char **place;
+	int r;
+
+	stream->lines++;
+	r = line_passes(stream, line, &event);
+	if (r <= 0)
+		return r;
+	place = &stream->newest[stream->passed++ % stream->limit];
+	free(*place);
+	*place = strdup(line);
+	return *place ? 0 : -ENOMEM;
+}
+
+static int last_print(struct stream *stream)
+{
+	const uint64_t end = stream->passed;
+	int r = 0;
+
+	for (uint64_t i = end > stream->limit ? end - stream->limit : 0; !r && i < end; i++)
+		r = line_print(stream, stream->newest[i % stream->limit]);
+	return r ? CLI_REFUSED : CLI_OK;
+}
+
+static int limit_check(const char *text, uint64_t *ret)
+{
+	return number_parse(text, strlen(text), NP_EVENTS_PAGE, ret) < 0 ? -EINVAL : 0;
 }
 
 static char *query_build(const char *session, const char *reason, const char *limit, bool follow, const char *since)
@@ -205,7 +253,23 @@ static int events_stream(const char *path, bool follow, struct stream *stream)
 	return follow ? api_unreachable(cli->socket, NULL, -ECONNRESET) : CLI_OK;
 }
 
-/* since without a limit: page by page, until none is left. */
+/* Page by page: all of them, or as many as the limit says that pass the filter, which the daemon does not know. */
+static int pages_print(const struct event_pages *pages, bool limited, struct stream *stream)
+{
+	int code;
+
+	if (!limited && pages->since)
+		return event_pages_each(stream->cli, pages, line_print, stream);
+	if (!stream->limit)
+		return CLI_OK;
+	if (pages->since) {
+		code = event_pages_each(stream->cli, pages, line_print_first, stream);
+		return stream->passed == stream->limit && !ferror(stdout) ? CLI_OK : code;
+	}
+	code = event_pages_each(stream->cli, pages, line_keep_last, stream);
+	return code == CLI_OK ? last_print(stream) : code;
+}
+
 static int events_print(const struct cli *cli, const char *session, const char *reason, const char *limit, bool follow,
 			const char *since, struct stream *stream)
 {
@@ -216,8 +280,8 @@ static int events_print(const struct cli *cli, const char *session, const char *
 		error_print(NULL, NP_R_BAD_REQUEST, "the session or the reason is too long");
 		return CLI_REFUSED;
 	}
-	if (since && !limit && !follow)
-		code = event_pages_each(cli, &(struct event_pages){ session, reason, since }, line_print, stream);
+	if (!follow && (stream->filter.n || (since && !limit)))
+		code = pages_print(&(struct event_pages){ session, reason, since }, limit, stream);
 	else
 		code = events_stream(path, follow, stream);
 	return code == CLI_OK && session && !stream->lines ? session_find(cli, session) : code;
@@ -226,7 +290,7 @@ static int events_print(const struct cli *cli, const char *session, const char *
 int command_events(struct cli *cli, int argc, char **argv)
 {
 	const char *session = NULL, *reason = NULL, *limit = NULL, *since = NULL, *filter = NULL, *format = NULL;
-	struct stream stream = { .cli = cli };
+	cleanup(stream_free) struct stream stream = { .cli = cli, .limit = LIMIT_DEFAULT };
 	bool follow = false;
 	const struct option_spec specs[] = {
 		{ "follow", .flag = &follow },
@@ -246,7 +310,7 @@ int command_events(struct cli *cli, int argc, char **argv)
 
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (limit && limit_check(limit) < 0)
+	if (limit && limit_check(limit, &stream.limit) < 0)
 		return usage_error(argv[0], "--limit takes a number up to %d, and got '%s'", NP_EVENTS_PAGE, limit);
 	if (format && strcmp(format, "text") != 0 && strcmp(format, "json") != 0 && strcmp(format, "ocsf") != 0)
 		return usage_error(argv[0], "--format takes text, json or ocsf, and got '%s'", format);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/fs.h"
@@ -28,6 +29,14 @@ static const char *socket_default(void)
 	return path && *path ? path : CLI_SOCKET;
 }
 
+static bool table_has(const struct command *table, size_t n, const char *word)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(table[i].name, word))
+			return true;
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	struct cli cli = { .socket = socket_default() };
@@ -47,5 +56,8 @@ int main(int argc, char **argv)
 		printf("netpawl %s\n", NETPAWL_VERSION);
 		return output_finish(CLI_OK);
 	}
+	if (next < argc && !table_has(commands, n_commands, argv[next]) &&
+	    table_has(policy_commands, n_policy_commands, argv[next]))
+		return usage_error(NULL, "there is no command '%s'; did you mean policy %s?", argv[next], argv[next]);
 	return output_finish(command_dispatch(&options, commands, n_commands, &cli, argc - next, argv + next));
 }

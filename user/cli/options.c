@@ -21,7 +21,7 @@ static void help_print(const struct options *options, FILE *to)
 void commands_print(const struct command *table, size_t n, FILE *to)
 {
 	for (size_t i = 0; i < n; i++)
-		fprintf(to, "  %-10s %s\n", table[i].name, table[i].about);
+		fprintf(to, "  %-11s %s\n", table[i].name, table[i].about);
 }
 
 int command_dispatch(const struct options *options, const struct command *table, size_t n, struct cli *cli, int argc,

@@ -73,6 +73,7 @@ static void json_is_passed_on(void **state)
 static void queries(void **state)
 {
 	char *path = query_build(NULL, NULL, NULL, false, NULL);
+	uint64_t limit;
 
 	(void)state;
 	assert_string_equal(path, "/v1/events");
@@ -80,12 +81,13 @@ static void queries(void **state)
 	path = query_build("a/b&c", "mode_none", "5", true, "2026-01-01T00:00:00Z");
 	assert_string_equal(path, "/v1/events?session=a/b%26c&reason=mode_none&limit=5&follow=1&since=2026-01-01T00%3A00%3A00Z");
 	free(path);
-	assert_int_equal(limit_check("0"), 0);
-	assert_int_equal(limit_check("1000"), 0);
-	assert_int_equal(limit_check("1001"), -EINVAL);
-	assert_int_equal(limit_check("-1"), -EINVAL);
-	assert_int_equal(limit_check("1x"), -EINVAL);
-	assert_int_equal(limit_check(""), -EINVAL);
+	assert_int_equal(limit_check("0", &limit), 0);
+	assert_int_equal(limit_check("1000", &limit), 0);
+	assert_int_equal(limit, 1000);
+	assert_int_equal(limit_check("1001", &limit), -EINVAL);
+	assert_int_equal(limit_check("-1", &limit), -EINVAL);
+	assert_int_equal(limit_check("1x", &limit), -EINVAL);
+	assert_int_equal(limit_check("", &limit), -EINVAL);
 }
 
 static int events_against(const char *answer, bool follow, struct capture *out, struct capture *err)
