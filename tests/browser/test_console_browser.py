@@ -392,7 +392,7 @@ def test_the_node(page):
 
 
 CREDENTIALS = """credentials:
-  token: {{source: {{file: {file}}}, for: ["files.origin.test", "other.origin.test:8443"], inject: always}}
+  token: {{source: {{file: {file}}}, for: ["files.origin.test", "other.origin.test:8443"], inject: always, capture: {{json: text}}}}
   spare: {{source: {{file: /nonexistent/netpawl-key}}, for: api.origin.test}}
   by-rule: {{source: {{file: {file}}}}}
 """
@@ -406,13 +406,13 @@ def test_credentials_by_name_with_their_last_use(rig, page):
             rig.policy.write_text(before.replace("\nrules:\n", "\n" + CREDENTIALS.format(file=file) + "rules:\n", 1))
             rig.api.ok("POST", "/v1/policy/reload")
             page("await pages.a.evaluate(() => { location.hash = '#node'; }); await pages.a.waitForSelector('#credentials')")
-            assert page(row + "return await row('token')") == "token|ready|files.origin.test, other.origin.test:8443|0|not yet"
-            assert page(row + "return await row('spare')") == "spare|missing|api.origin.test|0|not yet"
-            assert page(row + "return await row('by-rule')") == "by-rule|ready|rules that name it|0|not yet"
+            assert page(row + "return await row('token')") == "token|ready|files.origin.test, other.origin.test:8443|0|0|not yet"
+            assert page(row + "return await row('spare')") == "spare|missing|api.origin.test|0|-|not yet"
+            assert page(row + "return await row('by-rule')") == "by-rule|ready|rules that name it|0|-|not yet"
             assert "No such file" in page("return await pages.a.locator('#credentials .chip.bad').getAttribute('title')")
-            assert rig.curl(session, "-f", "-o", "/dev/null", "https://files.origin.test/list").wait(120) == 0
-            eventually(page, row + "return /^token\\|ready\\|.*\\|1\\|.*(ago|now)/.test(await row('token'))")
-            assert "hunter2" not in page("return await pages.a.content()")
+            assert rig.curl(session, "-f", "-o", "/dev/null", "-d", "issued-token-0123456789", "https://files.origin.test/list").wait(120) == 0
+            eventually(page, row + "return /^token\\|ready\\|.*\\|1\\|1\\|.*(ago|now)/.test(await row('token'))")
+            assert not any(w in page("return await pages.a.content()") for w in ("hunter2", "issued-token-0123456789"))
             page("await pages.a.locator('#credentials').scrollIntoViewIfNeeded()")
             picture(page, "node-credentials")
         finally:

@@ -9,7 +9,7 @@ import urllib.parse
 
 import pytest
 
-from lib import base
+from lib import base, terminal
 from lib.h2_origin import requests
 from lib.issuing_origins import IssuingNet, bearer, tokens
 from lib.proxies import credentials as secret_file
@@ -82,6 +82,18 @@ def test_the_event_counts_them_and_has_none(net):
 
     session = netpawl.Session(*net.session.split("/"), path=str(net.daemon.socket))
     assert {c["name"]: c["tokens"] for c in session.credentials()}["oauth"] == listed["oauth"]["tokens"]
+
+
+def test_top_counts_them(net):
+    count = {c["name"]: c["tokens"] for c in net.api.ask("GET", "/v1/credentials")[1]["credentials"]}["oauth"]
+    with terminal.Terminal(["top", "--socket", str(net.daemon.socket)]) as t:
+        t.shows("netpawl traffic")
+        t.type("4")
+        t.shows("netpawl credentials", rf"oauth +ready +file +\d+ +{count} +\S")
+        tokens(net)
+        assert net.holds_none(t.shows(rf"oauth +ready +file +\d+ +{count + 3} +20\d\d-"))
+        t.type("q")
+        t.shows("left with 0")
 
 
 @pytest.mark.parametrize("how", ["piece=1", "piece=7", "piece=100", "coding=gzip", "coding=deflate", "coding=br", "coding=zstd", "coding=gzip&piece=3",

@@ -221,9 +221,9 @@ def test_credentials_by_name_with_their_last_use(net):
     with Terminal(net) as t:
         t.shows("netpawl traffic")
         t.type("4")
-        t.shows("netpawl credentials", r"CREDENTIAL +STATE", r"spare-key +missing +file +0 +never", r"token +ready +file +0 +never")
+        t.shows("netpawl credentials", r"CREDENTIAL +STATE", r"spare-key +missing +file +0 +- +never", r"token +ready +file +0 +- +never")
         assert curl(net, session, "https://open.origin.test/with").communicate(timeout=100)[0] == "200"
-        text = t.shows(r"token +ready +file +1 +20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d")
+        text = t.shows(r"token +ready +file +1 +- +20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d")
         assert "hunter2" not in text
         t.type("j", "Enter")
         assert "hunter2" not in t.shows(r"name +token", r"uses +1")

@@ -260,20 +260,23 @@ static void credentials_draw(const struct top_screen *screen, const struct top_m
 {
 	const size_t first = first_shown(screen->selected, to - from - 1);
 
-	line_put(from++, A_BOLD, 0, "CREDENTIAL               STATE     SOURCE    USES  LAST USED            PROBLEM");
+	line_put(from++, A_BOLD, 0,
+		 "CREDENTIAL               STATE     SOURCE    USES  TOKENS  LAST USED            PROBLEM");
 	for (int y = from; y < to; y++) {
 		const size_t index = first + (size_t)(y - from);
 		const json_t *credential = json_array_get(model->credentials, index);
 		const char *state = member_text(credential, "state") ?: "-";
-		char line[512];
+		char line[512], tokens[24] = "-"; /* none are captured for it */
 
 		if (!credential) {
 			lines_clear(y, to);
 			return;
 		}
-		snprintf(line, sizeof(line), "%-24.24s %-9.9s %-7.7s %6lld  %-19.19s  %s",
+		if (json_is_true(json_object_get(credential, "captures")))
+			snprintf(tokens, sizeof(tokens), "%lld", member_number(credential, "tokens"));
+		snprintf(line, sizeof(line), "%-24.24s %-9.9s %-7.7s %6lld  %6s  %-19.19s  %s",
 			 member_text(credential, "name") ?: "-", state, member_text(credential, "source") ?: "-",
-			 member_number(credential, "uses"), member_text(credential, "used") ?: "never",
+			 member_number(credential, "uses"), tokens, member_text(credential, "used") ?: "never",
 			 member_text(credential, "problem") ?: "");
 		line_put(y, index == screen->selected ? A_REVERSE : A_NORMAL,
 			 !strcmp(state, "missing") ? COLOUR_BAD : 0, line);

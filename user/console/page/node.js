@@ -43,7 +43,7 @@ export function node(app, box) {
   // By name, never their values.
   function credentials(list) {
     if (!list?.length) return null;
-    return h("div", { class: "card" }, h("b", null, "Credentials"), rows("credentials", [["name"], ["state"], ["for"], ["uses", N], ["last used"]], list.map((c) => [c.name, h("span", { class: "chip " + ({ ready: "good", missing: "bad" }[c.state] ?? "warn"), title: c.problem ?? "" }, c.state), c.for.map((f) => f.replace(/(:443)?\/tcp$/, "")).join(", ") || "rules that name it", c.uses, c.used ? ago(c.used) : "not yet"])));
+    return h("div", { class: "card" }, h("b", null, "Credentials"), rows("credentials", [["name"], ["state"], ["for"], ["uses", N], ["tokens", N], ["last used"]], list.map((c) => [c.name, h("span", { class: "chip " + ({ ready: "good", missing: "bad" }[c.state] ?? "warn"), title: c.problem ?? "" }, c.state), c.for.map((f) => f.replace(/(:443)?\/tcp$/, "")).join(", ") || "rules that name it", c.uses, c.captures ? c.tokens : "-", c.used ? ago(c.used) : "not yet"])));
   }
 
   async function load() {
