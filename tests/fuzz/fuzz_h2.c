@@ -195,6 +195,12 @@ static void on_closed(void *ctx, struct h2_stream *stream, uint32_t error)
 	free(h2_stream_user(stream));
 }
 
+static void on_refused(void *ctx, const char *problem)
+{
+	(void)ctx;
+	check(*problem);
+}
+
 /* -- our output ------------------------------------------------------------ */
 
 static void check_block(struct owner *owner)
@@ -291,7 +297,7 @@ static void query(struct owner *owner, const char *method)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct h2_events events = { on_head, on_body, on_end, on_drained, on_closed };
+	static const struct h2_events events = { on_head, on_body, on_end, on_drained, on_closed, on_refused };
 	static const char magic[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 	struct owner owner = { .rest = BUF_INIT(2 << 20), .block = BUF_INIT(1 << 20), .wants_settings = true };
 	_buf_ struct buf in = BUF_INIT(1 << 20);

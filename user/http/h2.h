@@ -39,6 +39,8 @@ struct h2_events {
 	void (*drained)(void *ctx, struct h2_stream *stream);
 	/* The stream is over, for better (error 0) or worse; it is freed after this call. Always the last one. */
 	void (*closed)(void *ctx, struct h2_stream *stream, uint32_t error);
+	/* SERVER: a request whose head is none. Its stream is reset, and there is no other event of it. */
+	void (*refused)(void *ctx, const char *problem);
 };
 
 int h2_new(enum h2_role role, const struct h2_events *events, void *ctx, struct h2 **ret);

@@ -41,9 +41,17 @@ static int event_result(struct h2 *h2, int e)
 	return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
-/* The stream is reset for its head, or trailers. */
-static int head_refuse(struct h2 *h2, int32_t id, int e)
+/* A frame that was refused is told of if it was to begin a request: nobody has heard of that one. */
+static void request_refused(struct h2 *h2, const nghttp2_frame *frame)
 {
+	if (h2->role == H2_SERVER && frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+		h2->events.refused(h2->ctx, h2->problem);
+}
+
+/* The stream is reset for its head, or trailers. */
+static int head_refuse(struct h2 *h2, const nghttp2_frame *frame, int e)
+{
+	int32_t id = frame->hd.stream_id;
 	struct h2_stream *stream = nghttp2_session_get_stream_user_data(h2->session, id);
 	uint32_t code = e == -E2BIG ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_PROTOCOL_ERROR;
 
@@ -54,6 +62,7 @@ static int head_refuse(struct h2 *h2, int32_t id, int e)
 		stream->code = code;
 	}
 	h2_check(h2, nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, id, code));
+	request_refused(h2, frame);
 	return 0;
 }
 
@@ -90,7 +99,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	e = h2_head_field(h2, (const char *)name, name_len, (const char *)value, value_len);
 	if (e == 0)
 		return 0;
-	e = head_refuse(h2, frame->hd.stream_id, e);
+	e = head_refuse(h2, frame, e);
 	return e < 0 ? e : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* the rest of the block is decoded, and dropped */
 }
 
@@ -109,13 +118,14 @@ static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *fram
 	return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
-static int request_came(struct h2 *h2, int32_t id, bool end)
+static int request_came(struct h2 *h2, const nghttp2_frame *frame, bool end)
 {
+	int32_t id = frame->hd.stream_id;
 	struct h2_stream *stream;
 	int e = h2_head_finish(h2, NULL, end);
 
 	if (e < 0)
-		return head_refuse(h2, id, e);
+		return head_refuse(h2, frame, e);
 	stream = h2_stream_new(h2);
 	if (!stream)
 		return event_result(h2, -ENOMEM);
@@ -124,12 +134,12 @@ static int request_came(struct h2 *h2, int32_t id, bool end)
 	return event_result(h2, h2->events.head(h2->ctx, stream, &h2->in, end));
 }
 
-static int response_came(struct h2 *h2, struct h2_stream *stream, bool end)
+static int response_came(struct h2 *h2, const nghttp2_frame *frame, struct h2_stream *stream, bool end)
 {
 	int e = h2_head_finish(h2, stream, end);
 
 	if (e < 0)
-		return head_refuse(h2, stream->id, e);
+		return head_refuse(h2, frame, e);
 	stream->answered = h2->in.status >= 200;
 	return event_result(h2, h2->events.head(h2->ctx, stream, &h2->in, end));
 }
@@ -139,11 +149,11 @@ static int headers_came(struct h2 *h2, const nghttp2_frame *frame, struct h2_str
 	bool end = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
 
 	if (h2->role == H2_SERVER && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
-		return request_came(h2, frame->hd.stream_id, end);
+		return request_came(h2, frame, end);
 	if (!stream || stream->reset)
 		return 0;
 	if (!h2->in_trailers)
-		return response_came(h2, stream, end);
+		return response_came(h2, frame, stream, end);
 	return event_result(h2, h2->events.end(h2->ctx, stream, &h2->in.fields));
 }
 
@@ -209,6 +219,8 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame
 		stream->blamed = true;
 	if (error == NGHTTP2_ERR_REFUSED_STREAM)
 		h2_noise(h2, NOISE_BAD_STREAM); /* there is no stream that could close */
+	else if (error == NGHTTP2_ERR_HTTP_HEADER || error == NGHTTP2_ERR_HTTP_MESSAGING)
+		request_refused(h2, frame); /* others break the connection */
 	return 0;
 }
 

@@ -225,9 +225,17 @@ static void on_closed(struct leg *leg, struct turn *turn, uint32_t error)
 	exchange_client_gone(container_of(turn, struct exchange, at_client.turn));
 }
 
-const struct leg_events client_leg_events = {
-	.request = on_request, .stray = on_stray, .read = on_read, .closed = on_closed, .flush = client_flush
-};
+static void on_refused(struct leg *leg, const char *problem)
+{
+	client_report(container_of(leg, struct client, leg), NP_R_BAD_HTTP, 0, problem);
+}
+
+const struct leg_events client_leg_events = { .request = on_request,
+					      .stray = on_stray,
+					      .read = on_read,
+					      .closed = on_closed,
+					      .refused = on_refused,
+					      .flush = client_flush };
 
 int client_speak(struct client *client)
 {

@@ -112,9 +112,19 @@ static void on_h2_closed(void *ctx, struct h2_stream *stream, uint32_t error)
 		leg->events->closed(leg, turn, error);
 }
 
-static const struct h2_events h2_events = {
-	.head = on_h2_head, .body = on_h2_body, .end = on_h2_end, .drained = on_h2_drained, .closed = on_h2_closed
-};
+static void on_h2_refused(void *ctx, const char *problem)
+{
+	struct leg *leg = ctx;
+
+	leg->events->refused(leg, problem);
+}
+
+static const struct h2_events h2_events = { .head = on_h2_head,
+					    .body = on_h2_body,
+					    .end = on_h2_end,
+					    .drained = on_h2_drained,
+					    .closed = on_h2_closed,
+					    .refused = on_h2_refused };
 
 /* -- its life ----------------------------------------------------------------------------- */
 

@@ -43,7 +43,8 @@ struct leg_events {
 	int (*stray)(struct leg *leg, size_t len);
 	int (*read)(struct leg *leg);					    /* HTTP/1.1: all of a message was read */
 	void (*closed)(struct leg *leg, struct turn *turn, uint32_t error); /* HTTP/2: the stream is no more */
-	void (*flush)(struct leg *leg);					    /* it is dirty; it calls leg_push() */
+	void (*refused)(struct leg *leg, const char *problem); /* CLIENT, HTTP/2: what was to be a request is none */
+	void (*flush)(struct leg *leg);			       /* it is dirty; it calls leg_push() */
 };
 
 struct leg {

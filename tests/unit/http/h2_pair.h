@@ -190,7 +190,13 @@ static inline void on_closed(void *ctx, struct h2_stream *stream, uint32_t error
 	assert_int_equal(h2_send_end(stream, NULL), -EPIPE);
 }
 
-static const struct h2_events events = { on_head, on_body, on_end, on_drained, on_closed };
+static inline void on_refused(void *ctx, const char *problem)
+{
+	(void)ctx;
+	fail_msg("a request that was refused: %s", problem);
+}
+
+static const struct h2_events events = { on_head, on_body, on_end, on_drained, on_closed, on_refused };
 
 /* Bytes from one end to the other, at most max; false when there are none. */
 static bool pass(struct side *from, struct side *to, size_t piece, size_t max)

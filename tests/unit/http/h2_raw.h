@@ -21,7 +21,7 @@ struct raw {
 	struct h2_stream *stream;
 	bool answers; /* 200 to every request */
 	char head[512], trailers[256];
-	size_t heads, bytes, ends, closed;
+	size_t heads, bytes, ends, closed, refused;
 	uint32_t error; /* of the stream that closed last */
 	/* What we told the peer. */
 	size_t resets, goaways, acks;
@@ -92,6 +92,14 @@ static inline void raw_on_closed(void *ctx, struct h2_stream *stream, uint32_t e
 	(void)stream;
 	raw->closed++;
 	raw->error = error;
+}
+
+static inline void raw_on_refused(void *ctx, const char *problem)
+{
+	struct raw *raw = ctx;
+
+	assert_string_not_equal(problem, "");
+	raw->refused++;
 }
 
 static inline void raw_frame(struct raw *raw, unsigned type, unsigned flags, uint32_t id, const void *data, size_t len)
@@ -217,7 +225,8 @@ static inline int raw_say(struct raw *raw)
 /* As it is before the peer said anything. */
 static inline void raw_new(struct raw *raw, enum h2_role role)
 {
-	static const struct h2_events events = { raw_on_head, raw_on_body, raw_on_end, raw_on_drained, raw_on_closed };
+	static const struct h2_events events = { raw_on_head,	 raw_on_body,	raw_on_end,
+						 raw_on_drained, raw_on_closed, raw_on_refused };
 
 	*raw = (struct raw){ .in = BUF_INIT(16 << 20) };
 	assert_int_equal(h2_new(role, &events, raw, &raw->h2), 0);

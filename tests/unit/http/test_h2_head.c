@@ -49,19 +49,20 @@ static void assert_accepted(const char *const *fields, const char *expected)
 
 static void assert_refused(const char *const *fields, const char *problem)
 {
-	size_t heads = r.heads, resets = r.resets;
+	size_t heads = r.heads, resets = r.resets, refused = r.refused;
 
 	raw_head(&r, next_id, END_STREAM, fields);
 	assert_int_equal(raw_say(&r), 0);
 	if (r.heads != heads)
 		fail_msg("accepted: %s", r.head);
+	assert_int_equal(r.refused, refused + 1);
 	assert_int_equal(r.resets, resets + 1);
 	assert_int_equal(r.reset, next_id);
 	assert_int_equal(r.reset_code, H2_PROTOCOL_ERROR);
 	if (problem)
 		assert_string_equal(h2_problem(r.h2), problem);
 	assert_true(*h2_problem(r.h2));
-	assert_int_equal(r.closed, r.heads); /* no owner hears of it */
+	assert_int_equal(r.closed, r.heads); /* there is no stream of it */
 	next_id += 2;
 	assert_alive();
 }
@@ -221,14 +222,15 @@ static void test_trailers(void **state)
 	raw_stop(&r);
 }
 
-/* Over a bound: the stream goes, and its owner never hears of it; the connection stays. */
+/* Over a bound: the stream goes, and its owner hears only that; the connection stays. */
 static void assert_too_big(const struct buf *block)
 {
-	size_t heads = r.heads;
+	size_t heads = r.heads, refused = r.refused;
 
 	raw_block(&r, next_id, END_STREAM, block);
 	assert_int_equal(raw_say(&r), 0);
 	assert_int_equal(r.heads, heads);
+	assert_int_equal(r.refused, refused + 1);
 	assert_int_equal(r.reset, next_id);
 	assert_int_equal(r.reset_code, H2_ENHANCE_YOUR_CALM);
 	assert_string_equal(h2_problem(r.h2), "a head of more than 65536 bytes or 128 fields");

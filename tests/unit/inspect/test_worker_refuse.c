@@ -70,6 +70,27 @@ static void test_unread_head(void **state)
 	assert_int_equal(n_fars, 0);
 }
 
+/* Its stream is reset and others go on; that it was refused is told once. */
+static void test_unread_head_of_http2(void **state)
+{
+	struct peer *client = client_tls("origin.test", true);
+	struct talk *asked;
+
+	(void)state;
+	snprintf(client->host, sizeof(client->host), "u@origin.test");
+	asked = ask(client, "GET", "/a", NO_BODY);
+	settle();
+	assert_string_equal(asked->words, "reset:1 ");
+	assert_int_equal(the_report()->request.reason, NP_R_BAD_HTTP);
+	assert_string_equal(the_report()->request.text, "an authority with a user name");
+	assert_int_equal(n_fars, 0);
+	snprintf(client->host, sizeof(client->host), "origin.test");
+	ask(client, "GET", "/b", NO_BODY);
+	settle();
+	assert_int_equal(n_fars, 1);
+	assert_int_equal(n_reports, 1);
+}
+
 static void test_other_host(void **state)
 {
 	(void)state;
@@ -290,11 +311,13 @@ static void test_memory_is_over(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		world_test(test_refused),	 world_test(test_refused_body),	  world_test(test_unread_head),
-		world_test(test_other_host),	 world_test(test_route_refused),  world_test(test_body_bound),
-		world_test(test_captured),	 world_test(test_absolute),	  world_test(test_address),
-		world_test(test_prior),		 world_test(test_memory_is_full), world_test(test_memory_is_tight),
-		world_test(test_memory_is_over),
+		world_test(test_refused),	 world_test(test_refused_body),
+		world_test(test_unread_head),	 world_test(test_other_host),
+		world_test(test_route_refused),	 world_test(test_body_bound),
+		world_test(test_captured),	 world_test(test_absolute),
+		world_test(test_address),	 world_test(test_prior),
+		world_test(test_memory_is_full), world_test(test_memory_is_tight),
+		world_test(test_memory_is_over), world_test(test_unread_head_of_http2),
 	};
 
 	return cmocka_run_group_tests_name("worker_refuse", tests, NULL, NULL);
