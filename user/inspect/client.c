@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A connection of a sandbox: its life, its bytes and its verdicts. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,16 @@ enum np_reason client_ended_by(const struct client *client)
 	if (client->ended)
 		return client->ended;
 	return client->sandbox->ending ? NP_R_ENDED_BY_REMOVAL : 0;
+}
+
+bool client_is_unheard(const struct client *client)
+{
+	struct pollfd unread = { .events = POLLIN };
+
+	if (client->state != CLIENT_HANDSHAKE || !client->leg.channel)
+		return false;
+	unread.fd = channel_fd(client->leg.channel);
+	return poll(&unread, 1, 0) > 0;
 }
 
 /* After everything that may call back into the client; it may be gone then. */

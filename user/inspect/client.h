@@ -80,6 +80,8 @@ void client_rejudge(struct client *client, enum np_reason by);
 void client_end_by(struct client *client, enum np_reason by);
 /* What the platform has ended its connection by: NP_R_ENDED_BY_*; 0: nothing, it ends by itself or the origin's doing. */
 enum np_reason client_ended_by(const struct client *client);
+/* Its program has ended the handshake, or gone on with it, and that is still to be read. */
+bool client_is_unheard(const struct client *client);
 void client_close(struct client *client); /* at once */
 void client_reset(struct client *client); /* with a RST */
 void client_tick(struct client *client, uint64_t now_ns);

@@ -300,7 +300,7 @@ static int message_take(struct worker *worker, enum link_type type, void *data, 
 		return 0;
 	case LINK_LEFT:
 		sandbox = sandbox_find(worker, about->cgroup_id);
-		if (!sandbox || !sandbox_has_unsent(sandbox))
+		if (!sandbox || (!sandbox_has_unsent(sandbox) && !sandbox_has_unheard(sandbox)))
 			return 0;
 		return link_send_patiently(worker->link, LINK_LEFT, data, len, -1, PATIENCE_MS);
 	case LINK_UNLISTEN:

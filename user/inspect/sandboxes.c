@@ -195,6 +195,16 @@ bool sandbox_has_unsent(const struct sandbox *sandbox)
 	return sandbox->session->sandboxes == 1 && upstreams_owe(sandbox->session);
 }
 
+bool sandbox_has_unheard(const struct sandbox *sandbox)
+{
+	const struct client *client;
+
+	LIST_FOREACH(client, &sandbox->clients, of_sandbox)
+		if (client_is_unheard(client))
+			return true;
+	return false;
+}
+
 void sandbox_rejudge(struct worker *worker, struct sandbox *sandbox, enum np_reason by)
 {
 	struct client *client, *next;

@@ -52,6 +52,8 @@ int sandbox_learn(struct worker *worker, const struct link_sandbox *message);
 void sandbox_rejudge(struct worker *worker, struct sandbox *sandbox, enum np_reason by);
 void sandbox_free(struct worker *worker, struct sandbox *sandbox, enum np_reason by); /* NP_R_ENDED_BY_* */
 bool sandbox_has_unsent(const struct sandbox *sandbox);
+/* Its programs have ended a handshake, and why is still to be read: it must be in the record. */
+bool sandbox_has_unheard(const struct sandbox *sandbox);
 void sessions_raised(struct worker *worker); /* all that a raise means has been received */
 /* Takes a CA as ca_export() wrote it; clients that wait for it go on. A second one is ignored. 0 or -ENOMEM. */
 int session_set_ca(struct worker *worker, struct session *session, const char *data, size_t len);
