@@ -16,8 +16,12 @@ static void check_item(const struct case_item *item, size_t lines)
 	check(item->action >= ACTION_ALLOW && item->action <= ACTION_DECIDE);
 	check(item->reason >= -1 && item->reason < 128);
 	check(!item->file || item->at);
-	check(facts->rung.level < LEVEL_COUNT && facts->port);
-	check(facts->protocol == PATTERN_TCP || facts->protocol == PATTERN_UDP);
+	check(!item->credential || !strpbrk(item->credential, " \t"));
+	check(facts->rung.level < LEVEL_COUNT);
+	if (facts->query) /* it goes to no port */
+		check(facts->name && !facts->port && !facts->method);
+	else
+		check(facts->port && (facts->protocol == PATTERN_TCP || facts->protocol == PATTERN_UDP));
 	check(facts->name || facts->has_addr);
 	check(facts->method ? facts->path && facts->path[0] == '/' : !facts->path && !facts->headers && !facts->body);
 }
