@@ -5,6 +5,7 @@
  * opened. Nothing here passes through a looser state: the gate went on enforcing while there was no daemon.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -246,6 +247,20 @@ static void recover_whole(struct recovery *recovery)
 		RECOVERY_FAIL(recovery, NP_R_NOT_WHOLE, r, "%s", problem);
 }
 
+/* Nobody can ask for it, by a name or a list: the history alone says that it is there. */
+static void unknown_emit(struct service *service, const struct gate_sandbox *held, const char *path,
+			 const struct np_rung *rung)
+{
+	char text[sizeof(((struct gate_cgroup *)NULL)->path) + 64];
+	struct event event = { .reason = NP_R_RECONCILED, .rung = *rung, .text = text };
+
+	if (*held->session)
+		event.session = held->session;
+	snprintf(text, sizeof(text), "cgroup %llu (%s), which no record knows, is closed",
+		 (unsigned long long)held->cgroup_id, *path ? path : "no path");
+	service_emit(service, &event, NULL, NULL);
+}
+
 /* A sandbox of the kernel that no record knows, as when the store was lost. Closed; forgotten when it is gone. */
 static void recover_unknown(struct recovery *recovery, const struct gate_sandbox *held)
 {
@@ -267,9 +282,10 @@ static void recover_unknown(struct recovery *recovery, const struct gate_sandbox
 	if (r)
 		cgroup = (struct gate_cgroup){ .id = held->cgroup_id, .depth = 1 };
 	r = gate->raise(gate->ctx, &cgroup, &closed, held->session, &rung);
-	if (!r)
+	if (!r) {
 		inspectors_tighten(service, held->cgroup_id, "", held->session, &rung);
-	else
+		unknown_emit(service, held, cgroup.path, &rung);
+	} else
 		RECOVERY_FAIL(recovery, NP_R_NOT_APPLIED, r,
 			      "cgroup %llu of %s, which no record knows, could not be closed: %s",
 			      (unsigned long long)held->cgroup_id, held->session, strerror(-r));

@@ -208,6 +208,9 @@ static void test_unknown_to_the_record(void **state)
 	assert_int_equal(sessions->rung.generation, 3);
 	assert_true(sessions->held);
 	assert_false(gone->held);
+	/* Once, of the one that lives. */
+	assert_non_null(strstr(fake.log, "event reconciled"));
+	assert_null(strstr(strstr(fake.log, "event reconciled") + 1, "event reconciled"));
 	/* A gate that cannot look ids up closes both and keeps them. */
 	gone->held = true;
 	sessions->rung.mode = NP_PROXIED;
