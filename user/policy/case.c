@@ -10,30 +10,12 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "vocab/words.h"
+#include "policy/case_internal.h"
 #include "policy/parse_attempt.h"
 #include "vocab/limits.h"
 
-#define BLANKS " \t\r"
-#define ARROW  "->"
-
-struct reading {
-	const char *name;
-	struct problems *problems;
-	struct case_file *file;
-	struct case_item *items;
-	char *policy; /* the inline one: as long as the file, so that its lines keep their numbers */
-	size_t policy_len;
-	bool in_policy; /* indented lines belong to it */
-	bool has_policy;
-	struct np_rung rung; /* without a mode: the policy gives it to the level */
-	const char *session; /* NULL: none is named */
-	/* The line at hand, in words. */
-	uint32_t number;
-	char *line, *word, *next;
-};
-
 /* About the word read last. Never fails the reading at once: one run shows every error. */
-static void complain_word(struct reading *r, const char *what)
+static void complain_word(struct case_reading *r, const char *what)
 {
 	const char *word = r->word ? r->word : "";
 
@@ -41,13 +23,12 @@ static void complain_word(struct reading *r, const char *what)
 		    "%s%s%.100s%s", what, *word ? ": \"" : "", word, *word ? "\"" : "");
 }
 
-static void complain_line(struct reading *r, const char *what)
+static void complain_line(struct case_reading *r, const char *what)
 {
 	problem_add(r->problems, false, r->name, r->number, 1, "%s", what);
 }
 
-/* The next word of the line, now the current one; NULL at its end. */
-static char *word_take(struct reading *r)
+char *case_word_take(struct case_reading *r)
 {
 	char *word = r->next + strspn(r->next, BLANKS);
 
@@ -62,7 +43,7 @@ static char *word_take(struct reading *r)
 	return word;
 }
 
-static bool word_comes(const struct reading *r, const char *word)
+bool case_word_comes(const struct case_reading *r, const char *word)
 {
 	const char *p = r->next + strspn(r->next, BLANKS);
 	size_t len = strlen(word);
@@ -71,21 +52,21 @@ static bool word_comes(const struct reading *r, const char *word)
 }
 
 /* Takes the next word if it is this one. */
-static bool word_skip(struct reading *r, const char *word)
+static bool word_skip(struct case_reading *r, const char *word)
 {
-	return word_comes(r, word) && word_take(r);
+	return case_word_comes(r, word) && case_word_take(r);
 }
 
 /* Header names, with commas between them and blanks wherever one likes. */
-static int list_read(struct reading *r, attempt_list_fn *attempt, struct facts *facts, const char **ret_problem)
+static int list_read(struct case_reading *r, attempt_list_fn *attempt, struct facts *facts, const char **ret_problem)
 {
 	_buf_ struct buf list = BUF_INIT(NP_CASE_LINE);
 	char *word;
 
 	do {
-		if (word_comes(r, ARROW))
+		if (case_word_comes(r, ARROW))
 			break;
-		word = word_take(r);
+		word = case_word_take(r);
 		if (word)
 			buf_puts(&list, word);
 	} while (word && (word[strlen(word) - 1] == ',' || r->next[strspn(r->next, BLANKS)] == ','));
@@ -95,9 +76,9 @@ static int list_read(struct reading *r, attempt_list_fn *attempt, struct facts *
 }
 
 /* What stands between the destination and the arrow. */
-static int clause_read(struct reading *r, struct facts *facts, const char **ret_problem)
+static int clause_read(struct case_reading *r, struct facts *facts, const char **ret_problem)
 {
-	const char *word = word_take(r);
+	const char *word = case_word_take(r);
 
 	if (!strcmp(word, "with") && (word_skip(r, "header") || word_skip(r, "headers"))) {
 		if (!facts->headers)
@@ -106,11 +87,11 @@ static int clause_read(struct reading *r, struct facts *facts, const char **ret_
 		return -EINVAL;
 	}
 	if (!strcmp(word, "body"))
-		return attempt_body(word_comes(r, ARROW) ? "" : word_take(r) ?: "", facts, ret_problem);
+		return attempt_body(case_word_comes(r, ARROW) ? "" : case_word_take(r) ?: "", facts, ret_problem);
 	if (!strcmp(word, "websocket"))
 		return attempt_websocket(facts, ret_problem);
 	if (!strcmp(word, "resolving") && word_skip(r, "to"))
-		return attempt_resolving(word_comes(r, ARROW) ? "" : word_take(r) ?: "", facts, ret_problem);
+		return attempt_resolving(case_word_comes(r, ARROW) ? "" : case_word_take(r) ?: "", facts, ret_problem);
 	if (!strcmp(word, "on") && word_skip(r, "this") && word_skip(r, "host"))
 		return attempt_local(facts, ret_problem);
 	if (!strcmp(word, "alias") && word_skip(r, "of"))
@@ -121,7 +102,7 @@ static int clause_read(struct reading *r, struct facts *facts, const char **ret_
 }
 
 /* The destination is the current word. */
-static int destination_read(struct reading *r, const char *first, struct facts *facts, const char **ret_problem)
+static int destination_read(struct case_reading *r, const char *first, struct facts *facts, const char **ret_problem)
 {
 	const char *type = r->word;
 
@@ -129,18 +110,18 @@ static int destination_read(struct reading *r, const char *first, struct facts *
 		return attempt_connect(r->file->arena, r->word, facts, ret_problem);
 	if (strcmp(first, "lookup") != 0)
 		return attempt_request(r->file->arena, first, r->word, facts, ret_problem);
-	if (!word_comes(r, ARROW) && word_take(r))
+	if (!case_word_comes(r, ARROW) && case_word_take(r))
 		return attempt_query(r->file->arena, type, r->word, facts, ret_problem);
 	*ret_problem = "a lookup is written lookup TYPE NAME -> ACTION";
 	return -EINVAL;
 }
 
-static int attempt_read(struct reading *r, struct facts *facts, const char **ret_problem)
+static int attempt_read(struct case_reading *r, struct facts *facts, const char **ret_problem)
 {
-	const char *first = word_take(r);
+	const char *first = case_word_take(r);
 	int e;
 
-	if (!strcmp(first, ARROW) || word_comes(r, ARROW) || !r->next[strspn(r->next, BLANKS)]) {
+	if (!strcmp(first, ARROW) || case_word_comes(r, ARROW) || !r->next[strspn(r->next, BLANKS)]) {
 		*ret_problem = "a case is written METHOD URL -> ACTION, connect HOST:PORT -> ACTION, or "
 			       "lookup TYPE NAME -> ACTION";
 		return -EINVAL;
@@ -149,9 +130,9 @@ static int attempt_read(struct reading *r, struct facts *facts, const char **ret
 		*ret_problem = "not a method like GET";
 		return -EINVAL;
 	}
-	word_take(r);
+	case_word_take(r);
 	e = destination_read(r, first, facts, ret_problem);
-	while (e == 0 && !word_comes(r, ARROW)) {
+	while (e == 0 && !case_word_comes(r, ARROW)) {
 		if (!r->next[strspn(r->next, BLANKS)]) {
 			*ret_problem = "the expected verdict is missing: ... -> allow, deny, ask or decide";
 			return -EINVAL;
@@ -159,103 +140,6 @@ static int attempt_read(struct reading *r, struct facts *facts, const char **ret
 		e = clause_read(r, facts, ret_problem);
 	}
 	return e;
-}
-
-/* Verdicts have reasons of the groups allow and refuse; see reason.h. */
-static int reason_find(const char *token)
-{
-	for (int i = 0; i < 128; i++)
-		if (!strcmp(reason_token((unsigned)i), token) && strcmp(token, "unknown") != 0)
-			return i;
-	return -1;
-}
-
-static int line_number(const char *text, uint32_t *ret)
-{
-	uint64_t value;
-
-	if (*text == '0' || number_parse(text, strlen(text), UINT32_MAX, &value) < 0)
-		return -EINVAL;
-	*ret = (uint32_t)value;
-	return 0;
-}
-
-/* "line 14" or "FILE:14"; the first word is the current one. */
-static int place_read(struct reading *r, struct case_item *item)
-{
-	char *colon = strrchr(r->word, ':');
-
-	if (!strcmp(r->word, "line"))
-		return word_take(r) ? line_number(r->word, &item->at) : -EINVAL;
-	if (!colon || colon == r->word || line_number(colon + 1, &item->at) < 0)
-		return -EINVAL;
-	item->file = arena_text(r->file->arena, r->word, (size_t)(colon - r->word));
-	return item->file ? 0 : -ENOMEM;
-}
-
-/* "credential NAME" or "no credential", the last of a line; the first word is the current one. 0: it is neither. */
-static int credential_read(struct reading *r, struct case_item *item, const char **ret_problem)
-{
-	const bool none = !strcmp(r->word, "no") && word_comes(r, "credential");
-
-	if (!none && strcmp(r->word, "credential") != 0)
-		return 0;
-	if (!word_take(r) || word_comes(r, ARROW)) {
-		*ret_problem = "which credential goes with it is written \"credential NAME\", or \"no credential\"";
-		return -EINVAL;
-	}
-	item->credential = none ? "" : arena_text(r->file->arena, r->word, strlen(r->word));
-	if (!item->credential)
-		return -ENOMEM;
-	if (word_take(r)) {
-		*ret_problem = "nothing comes behind the credential";
-		return -EINVAL;
-	}
-	return 1;
-}
-
-static int expected_read(struct reading *r, struct case_item *item, const char **ret_problem)
-{
-	const char *word = word_take(r);
-	int e;
-
-	for (int a = ACTION_ALLOW; word && a <= ACTION_DECIDE; a++)
-		if (!strcmp(word, action_name((enum action)a)))
-			item->action = (enum action)a;
-	if (!item->action) {
-		*ret_problem = "the expected verdict is one of allow, deny, ask, decide";
-		return -EINVAL;
-	}
-	word = word_take(r);
-	e = word ? credential_read(r, item, ret_problem) : 0;
-	if (e)
-		return e < 0 ? e : 0;
-	if (word && item->action == ACTION_DECIDE && !strchr(word, ':') && strcmp(word, "line") != 0 &&
-	    reason_find(word) < 0) {
-		item->by = arena_text(r->file->arena, word, strlen(word));
-		if (!item->by)
-			return -ENOMEM;
-		word = word_take(r);
-	}
-	item->reason = word ? reason_find(word) : -1;
-	if (item->reason >= 0)
-		word = word_take(r);
-	e = word ? credential_read(r, item, ret_problem) : 0;
-	if (e)
-		return e < 0 ? e : 0;
-	if (word && place_read(r, item) < 0) {
-		*ret_problem = item->reason >= 0
-				       ? "the rule is named by \"line N\" or \"FILE:N\""
-				       : "neither a reason nor the place of a rule (\"line N\" or \"FILE:N\")";
-		return -EINVAL;
-	}
-	e = word && word_take(r) ? credential_read(r, item, ret_problem) : 1;
-	if (e == 0) {
-		*ret_problem =
-			"nothing comes behind the place of the rule but \"credential NAME\" or \"no credential\"";
-		return -EINVAL;
-	}
-	return e < 0 ? e : 0;
 }
 
 /* The attempt as a person wrote it: up to the arrow. */
@@ -269,7 +153,7 @@ static const char *attempt_text(struct arena *arena, const char *line)
 	return arena_text(arena, line, len);
 }
 
-static int item_read(struct reading *r)
+static int item_read(struct case_reading *r)
 {
 	struct case_item item = { .line = r->number,
 				  .reason = -1,
@@ -282,8 +166,8 @@ static int item_read(struct reading *r)
 		return -ENOMEM;
 	e = attempt_read(r, &item.facts, &problem);
 	if (e == 0) {
-		word_take(r); /* the arrow */
-		e = expected_read(r, &item, &problem);
+		case_word_take(r); /* the arrow */
+		e = case_expected_read(r, &item, &problem);
 	}
 	if (e == -EINVAL)
 		complain_word(r, problem);
@@ -292,7 +176,7 @@ static int item_read(struct reading *r)
 	return e == -EINVAL ? 0 : e;
 }
 
-static int policy_line_read(struct reading *r, const char *rest)
+static int policy_line_read(struct case_reading *r, const char *rest)
 {
 	size_t len;
 
@@ -316,13 +200,13 @@ static int policy_line_read(struct reading *r, const char *rest)
 	return r->file->path ? 0 : -ENOMEM;
 }
 
-static int level_line_read(struct reading *r)
+static int level_line_read(struct case_reading *r)
 {
 	const char *word;
 	enum level level;
 
-	word_take(r); /* at */
-	word = word_take(r);
+	case_word_take(r); /* at */
+	word = case_word_take(r);
 	r->rung.flags = 0;
 	r->session = NULL;
 	if (!word || level_parse(word, &level) < 0) {
@@ -332,12 +216,12 @@ static int level_line_read(struct reading *r)
 	r->rung.level = (uint8_t)level;
 	if (word_skip(r, "class") && word_skip(r, "read_only"))
 		r->rung.flags = NP_READ_ONLY;
-	if (word_skip(r, "session") && (word = word_take(r))) {
+	if (word_skip(r, "session") && (word = case_word_take(r))) {
 		r->session = arena_text(r->file->arena, word, strlen(word));
 		if (!r->session)
 			return -ENOMEM;
 	}
-	if (word_take(r))
+	if (case_word_take(r))
 		complain_word(r, "nothing comes behind the level but \"class read_only\" and \"session USER/SESSION\"");
 	return 0;
 }
@@ -354,7 +238,7 @@ static void comment_cut(char *line)
 }
 
 /* line is ours to cut into words. */
-static int line_read(struct reading *r, char *line)
+static int line_read(struct case_reading *r, char *line)
 {
 	r->line = r->next = line;
 	r->word = NULL;
@@ -364,17 +248,17 @@ static int line_read(struct reading *r, char *line)
 	r->in_policy = false;
 	if (!strncmp(line, "policy:", 7))
 		return policy_line_read(r, line + 7);
-	if (word_comes(r, "cases:")) {
-		word_take(r);
-		if (word_take(r))
+	if (case_word_comes(r, "cases:")) {
+		case_word_take(r);
+		if (case_word_take(r))
 			complain_word(r, "nothing comes behind the heading");
 		return 0;
 	}
-	return word_comes(r, "at") ? level_line_read(r) : item_read(r);
+	return case_word_comes(r, "at") ? level_line_read(r) : item_read(r);
 }
 
 /* The inline policy gets the lines that are its own, and an empty one for each of the others. */
-static int lines_read(struct reading *r, const char *text, size_t len)
+static int lines_read(struct case_reading *r, const char *text, size_t len)
 {
 	for (size_t at = 0; at < len; r->number++) {
 		const char *line = text + at, *newline = memchr(line, '\n', len - at);
@@ -409,7 +293,7 @@ static size_t lines_count(const char *text, size_t len)
 	return n;
 }
 
-static int file_read(struct reading *r, const char *text, size_t len)
+static int file_read(struct case_reading *r, const char *text, size_t len)
 {
 	size_t lines = lines_count(text, len);
 	int e;
@@ -444,7 +328,7 @@ static int file_read(struct reading *r, const char *text, size_t len)
 int case_file_parse(const char *name, const char *text, size_t len, struct case_file **ret, struct problems *problems)
 {
 	_case_file_ struct case_file *file = calloc(1, sizeof(*file));
-	struct reading r = {
+	struct case_reading r = {
 		.name = name, .problems = problems, .file = file, .rung.level = LEVEL_CONFIDENTIAL, .number = 1
 	};
 	unsigned errors = problems->errors;
