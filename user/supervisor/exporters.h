@@ -25,5 +25,5 @@ int exporters_new(const struct exporters_config *config, struct exporters **ret)
 void exporters_free(struct exporters *exporters);
 /* The policy that holds from now on. Whoever begins to export by it begins behind this event, whenever its process is ready. */
 void exporters_policy(struct exporters *exporters, const struct policy *policy, uint64_t after);
-void exporters_describe(const struct exporters *exporters, struct buf *out);	 /* an array, for the health's answer */
+void exporters_describe(const struct exporters *exporters, struct buf *out); /* an array, for the health's answer */
 void exporters_metrics(const struct exporters *exporters, struct buf *out);
