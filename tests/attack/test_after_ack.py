@@ -315,8 +315,17 @@ def test_control_tunnel_that_both_ends_have_finished(boxes, late):
     assert len(origin.read()) == whole
 
 
-def end(net, box):
-    box.agent.close()
+def end(net, box, session=False):
+    """A sandbox is over, and so is its session, if that is said; a cgroup that is not ours has to be removed from it."""
+    if isinstance(box, Adopted):
+        net.world.drop(box.agent)
+        assert base.eventually(lambda: not base.cgroup_pids(box.cgroup), 5)
+        if session:
+            net.api.end(box.session)
+        else:  # an engine may take the cgroup away by itself, and the sandbox is gone with it
+            assert net.api.ask("DELETE", f"/v1/sandboxes/{box.id}")[0] in (200, 204, 404)
+    else:
+        box.agent.close()
     assert base.eventually(lambda: not net.api.sandboxes(box.session), 10)
 
 
@@ -467,7 +476,7 @@ def test_control_worker_that_does_not_answer(net, boxes, late):
     assert len(origin.read(whole)) == whole
 
 
-def over(net, box, origin, end=False):
+def over(net, box, origin, session=False):
     """A sandbox in FULL, or with a rule for the address, that sent more than the origin takes, ended, and was removed."""
     mark, data = marks(12000)
     box.call("dial", family=4, addr=FAR[4], port=DIRECT, keep="c")
@@ -475,16 +484,7 @@ def over(net, box, origin, end=False):
     origin.accept()
     origin.has()
     box.call("close", keep="c")
-    if isinstance(box, Adopted):
-        net.world.drop(box.agent)
-        assert base.eventually(lambda: not base.cgroup_pids(box.cgroup), 5)
-        if end:
-            net.api.end(box.session)
-        else:  # an engine takes the cgroup away by itself, and the sandbox is gone with it
-            assert net.api.ask("DELETE", f"/v1/sandboxes/{box.id}")[0] in (200, 204, 404)
-    else:
-        box.agent.close()
-    assert base.eventually(lambda: not net.api.sandboxes(box.session), 10)
+    end(net, box, session)
     return mark, len(data)
 
 
@@ -502,7 +502,7 @@ def test_connection_that_outlives_its_sandbox(net, boxes, late, kind, level):
 
 def test_connection_that_outlives_its_session(net, boxes, late):
     box, origin = boxes("PUBLIC", Adopted), late(DIRECT)
-    mark, whole = over(net, box, origin, end=True)
+    mark, whole = over(net, box, origin, session=True)
     nothing_after(net, origin, mark, raised(net, box), whole)
 
 

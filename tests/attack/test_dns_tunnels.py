@@ -54,7 +54,7 @@ def look_up(tunnels, mode, names):
     tunnels.world.settle()
     with tunnels.world.watch() as watch:
         for name in names:
-            box.call("execute", argv=tunnels.resolving("getent", "ahosts", name))
+            tunnels.start_in(box, *tunnels.resolving("getent", "ahosts", name), log=tunnels.dir / "getent").wait(60)
     return tunnels.received(since), watch
 
 

@@ -114,9 +114,10 @@ TCP = ["syn", "ack", "fin", "null", "xmas", "syn+data"]
 SRC = {4: GATE4, 6: GATE6}
 
 
-def scan(world, family, port, kinds, at=HOST):
+def scan(world, family, port, kinds, at=HOST, wait=5):
+    """wait: for the first answer to each kind; where there is to be none, every one takes that long"""
     status, got = world.world.payload("scan", "scan", family=family, src=SRC[family], dst=at[family], ports=[port],
-                                      kinds=kinds, timeout=30)
+                                      kinds=kinds, wait=wait, timeout=40)
     assert status == 0 and str(port) in got, got
     return got[str(port)]
 
@@ -150,7 +151,7 @@ def test_a_scan_tells_nothing(world, pool, kind, mode, family):
         kinds = ["udp"] if how.startswith("udp") else TCP
         port = taken(box.agent, how, family, own=box.addr)
         try:
-            with_listener = scan(world, family, port, kinds, box.at)
+            with_listener = scan(world, family, port, kinds, box.at, 1 if box.wired else 5)
         finally:
             box.call("close", keep="scanned")
         without = scan(world, family, port, kinds, box.at)
@@ -201,8 +202,8 @@ def test_listeners_from_before_the_adoption(world, boxes):
 
     box = boxes("NONE", kind=Adopted, before=before)
     for which, probe in (("tcp", "syn"), ("udp", "udp")):
-        scan(world, 4, ports[which], [probe], box.at)
-        second = scan(world, 4, ports[which], [probe], box.at)
+        scan(world, 4, ports[which], [probe], box.at, 1)
+        second = scan(world, 4, ports[which], [probe], box.at, 1 if box.wired else 5)
         box.call("close", keep="early" if which == "tcp" else "early udp")
         assert bool(second[probe]) == (not box.wired) and (box.wired or second == scan(world, 4, ports[which], [probe]))
 

@@ -72,9 +72,9 @@ class Tunnels:
         return self.boxes[mode, kind]
 
     def start_in(self, box, *argv, log):
-        """A command in an adopted cgroup, that the caller reaps."""
+        """A command in an adopted cgroup and where that lives, with all that the host's root may: the caller reaps it."""
         join = ["sh", "-c", f'echo $$ > {box.cgroup}/cgroup.procs && exec "$@"', "sh"]
-        return base.popen([*join, *self.world.enter(), *map(str, argv)], stdin=subprocess.DEVNULL, stdout=open(log, "wb"),
+        return base.popen([*join, *box.enter(), *map(str, argv)], stdin=subprocess.DEVNULL, stdout=open(log, "wb"),
                           stderr=subprocess.STDOUT, env=base.env())
 
     def resolving(self, *argv):
