@@ -154,7 +154,7 @@ def test_a_scan_tells_nothing(world, pool, kind, mode, family):
             with_listener = scan(world, family, port, kinds, box.at, 1 if box.wired else 5)
         finally:
             box.call("close", keep="scanned")
-        without = scan(world, family, port, kinds, box.at)
+        without = scan(world, family, port, kinds[:1] if box.wired else kinds, box.at)
         assert without["udp" if "udp" in kinds else "syn"], f"{how}: a closed port answers"
         if box.wired:
             assert not any(with_listener.values()), f"{how}: nothing but {CONTAINERS}"
@@ -188,7 +188,8 @@ def test_a_listener_that_comes_and_goes(world, pool):
     with concurrent.futures.ThreadPoolExecutor() as threads:
         churn = threads.submit(box.payload, "scan", "churn", port=port, seconds=3)
         got = storm()
-        assert churn.result()[1]["times"] > 100
+        said = churn.result()[1]
+        assert said.get("times", 0) > 100, said
     assert got["flags"] == [0x14] and (got["answered"] == 5000 or box.wired)
 
 
@@ -201,11 +202,13 @@ def test_listeners_from_before_the_adoption(world, boxes):
         ports["udp"] = taken(agent, "udp", 4, "early udp")
 
     box = boxes("NONE", kind=Adopted, before=before)
-    for which, probe in (("tcp", "syn"), ("udp", "udp")):
+    for which, probe, keep in (("tcp", "syn", "early"), ("udp", "udp", "early udp")):
+        silent = box.wired and box.call("name", keep=keep)["port"]  # a cut takes ports that the kernel chose from UDP sockets
         scan(world, 4, ports[which], [probe], box.at, 1)
-        second = scan(world, 4, ports[which], [probe], box.at, 1 if box.wired else 5)
-        box.call("close", keep="early" if which == "tcp" else "early udp")
-        assert bool(second[probe]) == (not box.wired) and (box.wired or second == scan(world, 4, ports[which], [probe]))
+        second = scan(world, 4, ports[which], [probe], box.at, 1 if silent else 5)
+        box.call("close", keep=keep)
+        closed = scan(world, 4, ports[which], [probe], box.at)
+        assert closed[probe] and second == ({probe: []} if silent else closed)
 
 
 def test_the_hosts_own_listener_beside_a_sandboxs(world, pool):
@@ -238,8 +241,7 @@ def test_a_udp_port_is_not_shared_with_the_host(world, pool, which):
     world.outside.call("listen", keep="b", family=4, addr="0.0.0.0", kind="dgram", port=control)
     for keep in "ab":
         world.outside.call("close", keep=keep)
-    own = box.addr[4] if which == "sandbox first" else HOST4
-    at = {True: own, False: "0.0.0.0"}
+    at = {True: HOST4, False: "0.0.0.0"}
     port = first.call("listen", keep="a", family=4, addr=at[which == "host first"], kind="dgram")["port"]
     try:
         assert second.try_("listen", keep="b", family=4, addr=at[which != "host first"], kind="dgram", port=port) == ("ok" if box.apart else "EADDRINUSE")
