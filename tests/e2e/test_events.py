@@ -84,6 +84,8 @@ def test_host_loopback_and_protocol(world, boxes):
 
 def test_inbound_is_told(world, boxes):
     box = boxes("NONE")
+    if box.apart and not box.wired:
+        pytest.skip("in a network of its own there is nobody who could call")
     port = box.call("listen", keep="l", family=4, addr="0.0.0.0")["port"]
     world.outside.try_("dial", family=4, addr=HOST4, port=port, timeout=0.2)
     e = refusals(box)[0]
@@ -105,13 +107,15 @@ def test_callers_from_beyond_the_host_are_told_once(world, boxes, mode, kind, ca
     port = box.call("listen", keep="l", family=4, addr="0.0.0.0", kind=kind)["port"]
     for _ in range(20):  # what a datagram meets, its sender is not told
         assert world.world.try_(call, family=4, addr=HOST4, port=port, data="x") == meets
-    e = refusals(box)[0]
-    assert (e["reason"], e["hook"], e["listener_port"]) == ("inbound", "sk_lookup", port), e
-    assert e["address"] == GATE4 and "pid" not in e
+    told = ["sk_lookup"] if not box.apart else []  # in a network of its own it was not called: the host's port is another
+    if told:
+        e = refusals(box)[0]
+        assert (e["reason"], e["hook"], e["listener_port"]) == ("inbound", "sk_lookup", port), e
+        assert e["address"] == GATE4 and "pid" not in e
     # behind it, an attempt of the sandbox itself: it is told, and no more of the callers
     box.try_("dial", family=4, addr=META[4], port=80)
-    got = refusals(box, n=2)
-    assert [e["hook"] for e in got] == ["sk_lookup", "connect"], got
+    got = refusals(box, n=len(told) + 1)
+    assert [e["hook"] for e in got] == [*told, "connect"], got
     assert box.daemon.api.sandbox(box.id)["denied"] == 1
 
 
