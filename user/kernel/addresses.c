@@ -25,7 +25,7 @@ struct own_addrs {
 	struct table_node node; /* by netns */
 	uint64_t netns;
 	unsigned look;
-	LIST_HEAD(, own_addr) list;
+	LIST_HEAD(own_addr_list, own_addr) list;
 };
 
 static uint64_t addrs_hash(uint64_t netns)
