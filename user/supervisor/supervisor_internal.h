@@ -88,9 +88,9 @@ struct supervisor {
 	struct inspector_sockets sockets;
 	struct ways_out ways_out;	       /* of those of sandboxes */
 	struct listening_list namespaces;      /* sockets in those of sandboxes: listening.c's */
-	unsigned unserved;		       /* namespaces where there are none, and should be */
 	uint64_t sockets_of;		       /* the cgroup that they were made in */
 	int settings, roots, policy;	       /* blobs */
+	unsigned unserved;		       /* namespaces without sockets, where there should be some */
 	struct link_proxy_logins proxy_logins; /* for the policy */
 	char exe[FS_PATH_SIZE], root[FS_PATH_SIZE], names_dir[FS_PATH_SIZE];
 	struct hash_key key;
@@ -99,16 +99,16 @@ struct supervisor {
 	uint32_t sync, settle;
 	struct ledgers *ledgers;
 	struct loop_task receive; /* of reports that wait */
-	unsigned slices;	  /* of them that were taken, one behind the other */
 	uint64_t cut;		  /* of ledgers_cut(), when it was last asked for */
-	bool recovered;		  /* all sandboxes of a predecessor are known: others are new */
 	uint64_t finish_ns;	  /* they are to end, then at the latest; 0: they are not */
+	unsigned slices;	  /* of reports that were taken, one behind the other */
 	unsigned turn;		  /* whose turn it is to make a CA */
-	int cas_dir;		  /* where CAs are kept ... */
-	bool cas_kept;		  /* ... if it is in memory */
+	int cas_dir;		  /* where CAs are kept, ... */
 	unsigned proxied;	  /* sandboxes that are: while there is none, nobody needs a secret */
+	bool cas_kept;		  /* ... if cas_dir is in memory */
+	bool recovered;		  /* all sandboxes of a predecessor are known: others are new */
+	bool steering;		  /* the gate steers */
 	struct session_brief_queue cas_wanted, cas_requested; /* the latter: the oldest first */
-	bool steering;					      /* the gate steers */
 	struct debug_question debug;
 	struct ask_queue asks;
 	struct leaked leaks[NP_LEAKS_WAITING]; /* leaks.c's: what has come of such, until a verb is over */
