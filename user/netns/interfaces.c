@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "netns/rtnetlink.h"
 
@@ -43,15 +44,8 @@ static int interface_take(void *data, const struct nlmsghdr *message)
 	name = attr_find(IFLA_RTA(info), IFLA_PAYLOAD(message), IFLA_IFNAME, &size);
 	if (!name || !size)
 		return 0;
-	if (all->n == all->room) {
-		size_t room = all->room ? 2 * all->room : 16;
-		struct interface *list = realloc(all->list, room * sizeof(*list));
-
-		if (!list)
-			return -ENOMEM;
-		all->list = list;
-		all->room = room;
-	}
+	if (ARRAY_RESERVE(all->list, all->room, all->n + 1) < 0)
+		return -ENOMEM;
 	all->list[all->n] = (struct interface){ .index = (unsigned)info->ifi_index };
 	memcpy(all->list[all->n++].name, name, size < IF_NAMESIZE ? size : IF_NAMESIZE - 1);
 	return 0;
