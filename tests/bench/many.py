@@ -9,7 +9,6 @@ a container is to the gate.
 Part of bench.py; by itself it does this part alone. Writes BUILD/bench/many.json.
 """
 import contextlib
-import json
 import os
 import statistics
 import subprocess
@@ -23,7 +22,7 @@ from alone import alone  # noqa: E402
 from lib import base  # noqa: E402
 from lib.daemon import Daemon  # noqa: E402
 
-from nets import BENCH, Net  # noqa: E402
+from nets import in_a_net  # noqa: E402
 from origin import cpu_ns, tree  # noqa: E402
 from restart import ASKS, POLICY  # noqa: E402
 from table import show  # noqa: E402
@@ -163,16 +162,7 @@ def measure(net, policy, counts):
 
 
 def run(quick):
-    with contextlib.ExitStack() as stack:
-        net = Net("many")
-        stack.callback(net.close)
-        policy = base.tempdir("many") / "policy.yaml"
-        stack.callback(base.drop_tempdir, policy.parent)
-        policy.write_text(POLICY)
-        out = measure(net, policy, (QUICK if quick else FULL)["at"])
-    BENCH.mkdir(parents=True, exist_ok=True)
-    (BENCH / "many.json").write_text(json.dumps(out, indent=1) + "\n")
-    print(BENCH / "many.json")
+    in_a_net("many", POLICY, lambda net, policy: measure(net, policy, (QUICK if quick else FULL)["at"]))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Pairs of network namespaces, and the timed programs that run in them."""
+import contextlib
 import json
 import os
 import queue
@@ -90,6 +91,20 @@ class Net:
     def close(self):
         for ns in (self.host, self.far):
             base.sh("ip", "netns", "del", ns, check=False)
+
+
+def in_a_net(name, text, measure):
+    """measure(net, policy) in a net of its own, with a file of the policy's text; what it returns is kept as NAME.json."""
+    with contextlib.ExitStack() as stack:
+        net = Net(name)
+        stack.callback(net.close)
+        policy = base.tempdir(name) / "policy.yaml"
+        stack.callback(base.drop_tempdir, policy.parent)
+        policy.write_text(text)
+        out = measure(net, policy)
+    BENCH.mkdir(parents=True, exist_ok=True)
+    (BENCH / f"{name}.json").write_text(json.dumps(out, indent=1) + "\n")
+    print(BENCH / f"{name}.json")
 
 
 class Skip(Exception):

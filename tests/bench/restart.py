@@ -6,7 +6,6 @@ sandbox, in the same run.
     NETPAWL_BUILD=build tests/bench/restart.py [--quick]     this part alone
 """
 import contextlib
-import json
 import os
 import statistics
 import subprocess
@@ -111,17 +110,8 @@ def measure(net, policy, size):
 
 
 def run(quick):
-    from nets import BENCH, Net
-    with contextlib.ExitStack() as stack:
-        net = Net("restart")
-        stack.callback(net.close)
-        policy = base.tempdir("restart") / "policy.yaml"
-        stack.callback(base.drop_tempdir, policy.parent)
-        policy.write_text(POLICY)
-        out = measure(net, policy, QUICK if quick else FULL)
-    BENCH.mkdir(parents=True, exist_ok=True)
-    (BENCH / "restart.json").write_text(json.dumps(out, indent=1) + "\n")
-    print(BENCH / "restart.json")
+    from nets import in_a_net
+    in_a_net("restart", POLICY, lambda net, policy: measure(net, policy, QUICK if quick else FULL))
 
 
 if __name__ == "__main__":
