@@ -13,7 +13,7 @@
 # make test-browser-soak  the page under 50 events a second for ten minutes, and with a history of 100,000
 # make test-clients  curl, wget, Python, Node, Go, Java, git, npm, apt and others through the inspector
 # make test-monitoring  metrics and alert rules by Debian's promtool, HAR by its schema
-# make test-upgrade  from builds of ABI versions 4 and 6, made from the git history, to this one, and from this one to the next, under traffic
+# make test-upgrade  from builds of ABI versions 4 and 7, made from the git history, to this one, and from this one to the next, under traffic
 # make bench      measure, print ratios, write JSON into build/bench/; QUICK=1: less of everything, T="--only run,restart": some parts
 # make vm         run the gate on Debian's 6.1 and 6.12 kernels, emulated: KERNELS="6.1 6.12 6.12-nolsm"
 # make differential  DIFF_POLICIES (1000) random policies against a real sandbox, the manual and explain; DIFF_SEED repeats one
@@ -185,18 +185,20 @@ $(BUILD)/obj/%.o: user/%.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-# -- the gate: one object per family of hooks, linked into one skeleton -------
+# -- the gate: one file per family of hooks, compiled as one into one skeleton -------
 
-# maps.bpf.c first: bpftool 7.1 leaves the offset of a map at 0 when it meets the extern before the definition.
+# As one, because bpftool 7.1 links no two objects that call the same function of the kernel (bpf_rdonly_cast).
 BPF_SRCS = bpf/maps.bpf.c $(filter-out bpf/maps.bpf.c,$(sort $(wildcard bpf/*.bpf.c)))
-BPF_OBJS = $(patsubst bpf/%.bpf.c,$(BUILD)/bpf/%.bpf.o,$(BPF_SRCS))
 
-$(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c
-	$(say) BPF $<
+$(BUILD)/bpf/all.bpf.c: $(BPF_SRCS)
 	$(Q)mkdir -p $(@D)
+	$(Q)printf '#include "%s"\n' $(notdir $^) > $@
+
+$(BUILD)/bpf/all.bpf.o: $(BUILD)/bpf/all.bpf.c
+	$(say) BPF $@
 	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/bpf/netpawl.o: $(BPF_OBJS)
+$(BUILD)/bpf/netpawl.o: $(BUILD)/bpf/all.bpf.o
 	$(say) GENOBJ $@
 	$(Q)$(BPFTOOL) gen object $@ $^
 
@@ -405,9 +407,9 @@ test-adopted:
 
 # Commits of older versions of the ABI: the oldest that can be taken over from, and the one before this. Built once; without the
 # history there is nothing to upgrade from.
-OLD_ABIS = 4 6
+OLD_ABIS = 4 7
 OLD_COMMIT_4 = 3d5402fa96d6ebfa64a8988a5942a0352c27e2ec
-OLD_COMMIT_6 = d038d39541d5a613ddaaf3a1f179282d0d2364a5
+OLD_COMMIT_7 = 28a5164a1220584b70cc6b67ca28419199627c50
 OLD_BUILDS = $(OLD_ABIS:%=build/abi%/build/netpawld)
 OLD_THERE = $(foreach abi,$(OLD_ABIS),git cat-file -e $(OLD_COMMIT_$(abi)) 2>/dev/null &&) true
 $(OLD_BUILDS): build/abi%/build/netpawld:
@@ -417,7 +419,9 @@ $(OLD_BUILDS): build/abi%/build/netpawld:
 	$(Q)env -u MAKEFLAGS -u MAKELEVEL $(MAKE) --no-print-directory -C build/abi$* -j$(shell nproc) BUILD=build all
 # These sources as a build of the next ABI version, for sandboxes that older ones do not know.
 NEXT_BUILD = build/next
-test-upgrade: deps
+# bubblewrap: the launcher of ABI version 4 starts sandboxes by it.
+test-upgrade:
+	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) bubblewrap"
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all $(BUILD)/test/netpawld
 	$(Q)$(PYTHON) tests/upgrade/next_build.py $(NEXT_BUILD)
 	$(Q)env -u MAKEFLAGS -u MAKELEVEL $(MAKE) --no-print-directory -C $(NEXT_BUILD) -j$(shell nproc) BUILD=build all
@@ -564,5 +568,5 @@ clean:
 
 .PHONY: test test-browser test-browser-soak test-build test-unit test-e2e check help coverage test-clients test-monitoring test-private test-adopted test-containers test-upgrade differential mutate soak fuzz $(FUZZ_RUNS) prove bench vm run lint deps man install uninstall clean
 
--include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(RUN_OBJS) $(HOOK_OBJS) $(CONSOLE_OBJS) $(call objs,$(CNI_DIRS)) $(call objs,$(DECIDE_DIRS)) $(call objs,$(EXPORT_DIRS)) $(INSPECT_OBJS) $(FAIL_OBJS) $(FUZZ_OBJS) $(BPF_OBJS))
+-include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(RUN_OBJS) $(HOOK_OBJS) $(CONSOLE_OBJS) $(call objs,$(CNI_DIRS)) $(call objs,$(DECIDE_DIRS)) $(call objs,$(EXPORT_DIRS)) $(INSPECT_OBJS) $(FAIL_OBJS) $(FUZZ_OBJS) $(BUILD)/bpf/all.bpf.o)
 -include $(addsuffix .d,$(UNIT_TESTS))

@@ -338,41 +338,50 @@ int np_cut_udp(struct bpf_iter__udp *ctx)
 struct np_walk_state {
 	__u64 id; /* of their sandbox: they are noted with the one that they belong to */
 	struct np_rung rung;
-	__u32 from;   /* slot */
+	__u32 from;   /* block */
 	__u32 orders; /* that were written */
 };
 
 /* The daemon destroys them by SOCK_DESTROY: bpf_sock_destroy takes what an iterator shows, and nothing else. */
-static long np_cut_slot(__u32 index, void *data)
+static __always_inline void np_cut_slot(struct np_walk_state *walk, struct np_socket *socket)
 {
-	struct np_walk_state *walk = data;
-	struct np_socket_key key = { .cgroup_id = walk->id, .slot = walk->from + index };
-	struct np_socket *socket = bpf_map_lookup_elem(&np_sockets, &key);
 	struct np_cut_query query = { .id = walk->id, .rung = walk->rung };
+	__u64 cookie = *(volatile __u64 *)&socket->cookie;
 	struct np_cut_state *state = np_cut_state();
-	struct np_cut_order *order;
 	__u32 at = walk->orders, protocol;
-	__u64 cookie;
+	struct np_cut_order *order;
 
-	if (!socket || !state)
-		return 0;
-	cookie = *(volatile __u64 *)&socket->cookie;
+	if (!cookie || !state)
+		return;
 	query.sock = *(volatile __u64 *)&socket->sock;
 	protocol = socket->protocol;
 	if (cookie == NP_SOCKET_BUSY) { /* a socket is on its way into it: once more */
 		state->busy++;
-		return 0;
+		return;
 	}
 	np_socket_see(query.sock, &query.seen, protocol);
 	if (query.seen.order.cookie != cookie || !query.seen.refs || /* as np_socket_stands() */
 	    !(protocol == NP_IPPROTO_TCP ? np_cut_tcp_wants(&query) : np_cut_udp_wants(&query)))
-		return 0;
+		return;
 	order = bpf_map_lookup_elem(&np_cut_orders, &at);
 	if (!order)
-		return 1;
+		return; /* never: np_cut_block() */
 	*order = query.seen.order;
 	walk->orders++;
-	return walk->orders == NP_CUT_ORDERS;
+}
+
+static long np_cut_block(__u32 index, void *data)
+{
+	struct np_walk_state *walk = data;
+	struct np_socket_key key = { .cgroup_id = walk->id, .block = walk->from + index };
+	struct np_socket_block *block = bpf_map_lookup_elem(&np_sockets, &key);
+
+	if (!block)
+		return 0;
+	np_block_fetch(block);
+	for (int i = 0; i < NP_BLOCK_SLOTS; i++)
+		np_cut_slot(walk, &block->slots[i]);
+	return walk->orders > NP_CUT_ORDERS - NP_BLOCK_SLOTS; /* the next one's might find no room */
 }
 
 /* Run by the daemon, never attached: of the kinds of programs that can be run so, the other one (syscall) may sleep, and must
@@ -383,7 +392,7 @@ int np_cut_walk(struct __sk_buff *skb)
 	struct np_cut_walk *call = (void *)(long)skb->data;
 	struct np_walk_state walk = {};
 	struct np_sandbox *sandbox;
-	__u32 slots, end;
+	__u32 slots, blocks, end;
 	long done;
 
 	if ((void *)(call + 1) > (void *)(long)skb->data_end)
@@ -400,15 +409,16 @@ int np_cut_walk(struct __sk_buff *skb)
 	slots = *(volatile __u32 *)&sandbox->slots;
 	if (slots & NP_SLOTS_LOST)
 		return -EAGAIN;
-	if (walk.from >= slots)
+	blocks = slots / NP_BLOCK_SLOTS;
+	if (walk.from >= blocks)
 		return 0;
-	end = slots - walk.from > NP_SLOTS_AT_ONCE ? walk.from + NP_SLOTS_AT_ONCE : slots;
-	done = bpf_loop(end - walk.from, np_cut_slot, &walk, 0);
+	end = blocks - walk.from > NP_BLOCKS_AT_ONCE ? walk.from + NP_BLOCKS_AT_ONCE : blocks;
+	done = bpf_loop(end - walk.from, np_cut_block, &walk, 0);
 	if (done < 0)
 		return done;
 	end = walk.from + (__u32)done;
 	call = (void *)(long)skb->data;
-	if (end < slots && (void *)(call + 1) <= (void *)(long)skb->data_end)
+	if (end < blocks && (void *)(call + 1) <= (void *)(long)skb->data_end)
 		call->from = end;
 	return walk.orders;
 }

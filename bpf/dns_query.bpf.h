@@ -64,7 +64,11 @@ static __always_inline bool np_query_sign(struct __sk_buff *skb, const struct np
 	origin = bpf_map_lookup_elem(&np_dns_origins, &at);
 	if (!origin)
 		return false;
+	/* Threads that send on one socket at once all want the same entry. They wait for each other, and none is preempted while it
+	 * writes: a few tries would be over before the one that writes is done. */
+	bpf_spin_lock(&server->lock);
 	number = np_dns_origin_claim(origin, owner, &p->src);
+	bpf_spin_unlock(&server->lock);
 	if (!number)
 		return false;
 	if (sk->dst_port)

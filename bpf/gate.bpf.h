@@ -150,7 +150,8 @@ np_pure enum np_reason np_judge_local(const struct np_facts *f)
 			return NP_R_FORWARDED;
 		if (f->dns_gate) /* for whom the socket layer has sent, and nobody else */
 			return f->mode == NP_PROXIED && f->steered ? NP_R_STEERED : NP_R_HOST_LOOPBACK;
-		/* The inspector resets whom the socket layer has not sent, so the packet layer need not know. */
+		/* The inspector resets connections that the socket layer has not steered to it, so the packet layer
+		 * need not know which are. */
 		if (f->mode == NP_PROXIED && f->protocol == NP_IPPROTO_TCP && f->inspector)
 			return NP_R_STEERED;
 		return f->host_port ? NP_R_HOST_PORT : NP_R_HOST_LOOPBACK;
@@ -241,19 +242,33 @@ np_pure enum np_reason np_judge_out(const struct np_facts *f)
 	return NP_R_MODE_NONE;
 }
 
-/* A packet of an open TCP connection in FULL, where no rule speaks of addresses: is it clear from its addresses alone that
- * np_judge_out() lets it pass, and that its source is the sandbox's own? */
-np_pure bool np_judge_plain(const struct np_addr *src, const struct np_addr *dst, bool local)
+/* -- shorter ways in FULL, where no rule speaks of addresses ------------------------- */
+
+/* Each asks whether it is clear from the addresses alone that np_judge_out() lets it pass. False: nothing is known. */
+
+/* A destination beyond the host. What no address tells is left: the broadcast addresses of networks, and the host's own as containers
+ * see them. Neither matters for a TCP packet that opens nothing. */
+np_pure bool np_judge_plain_far(const struct np_addr *dst)
 {
-	if (np_addr_is_many(dst))
-		return false;
-	if (local)
-		return np_addr_is_loopback(src) && np_addr_is_loopback(dst);
-	return !np_addr_is_metadata(dst) && !np_addr_is_natted(dst);
+	return !np_addr_is_many(dst) && !np_addr_is_metadata(dst) && !np_addr_is_natted(dst);
 }
 
-/* From beyond the host: answers to what the sandbox may ask, and in FULL callers at ports that the policy names. PROXIED
- * has no callers at all: what is said to them would pass nobody. */
+/* A TCP packet that opens nothing. If it stays on this host its source has to be the sandbox's own as well. */
+np_pure bool np_judge_plain(const struct np_addr *src, const struct np_addr *dst, bool local)
+{
+	if (local)
+		return np_addr_is_loopback(src) && np_addr_is_loopback(dst) && !np_addr_is_many(dst);
+	return np_judge_plain_far(dst);
+}
+
+/* A TCP packet that opens a connection, or a UDP one, to a socket of the same sandbox: that passes in every mode. */
+np_pure bool np_judge_plain_own(const struct np_addr *src, const struct np_addr *dst)
+{
+	return np_addr_is_loopback(src) && np_addr_is_localhost(dst);
+}
+
+/* From beyond the host: answers to what the sandbox may send, and in FULL callers at ports that the policy names. In
+ * PROXIED nobody may call: what the sandbox answered would go past the inspector. */
 np_pure enum np_reason np_judge_from_outside(const struct np_facts *f)
 {
 	bool answer = f->protocol == NP_IPPROTO_TCP ? !f->opening : f->answer;
@@ -297,8 +312,9 @@ np_pure enum np_reason np_judge_in(const struct np_facts *f)
 	return NP_R_INBOUND;
 }
 
-/* Sharing a port (SO_REUSEPORT, SO_REUSEADDR) with an outsider would take his callers from him. A socket that is bound to a
- * device is one that our look-up by address does not find: see np_judge_option(). */
+/* Sharing a port (SO_REUSEPORT, SO_REUSEADDR) with a socket outside of the sandbox would divert callers of that
+ * socket. A socket that is bound to a device is one that our look-up by address does not find: see
+ * np_judge_option(). */
 np_pure enum np_reason np_judge_bind(enum np_mode mode, const struct np_addr *addr, bool own, enum np_peer holder)
 {
 	if (!mode)

@@ -253,9 +253,9 @@ extern struct np_cut_map np_cut SEC(".maps");
 struct np_sockets_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, NP_SOCKETS_MAX);
+	__uint(max_entries, NP_SOCKET_BLOCKS_MAX);
 	__type(key, struct np_socket_key);
-	__type(value, struct np_socket);
+	__type(value, struct np_socket_block);
 };
 extern struct np_sockets_map np_sockets SEC(".maps");
 

@@ -39,12 +39,11 @@ struct np_place_of {
 };
 __u64 np_sandbox_of(__u64 sk, struct np_place_of *place);
 
-/* owner.bpf.c. The only cgroup that can be its sandbox, in the common case; 0: ask np_sandbox_of(). Whether that is a
- * sandbox is for the caller to look up, who needs what is found: one look-up for both. */
-__u64 np_sandbox_guess(__u64 sk);
-
 /* owner.bpf.c. The cookie of the network namespace that a socket lives in, of whatever kind it is. */
 __u64 np_netns_of(__u64 sk);
+
+/* Plain loads of the kernel's memory, where np_casts; the verifier takes any pointer or number, and makes no call of it. */
+void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
 
 /* Id of the cgroup that lies `depth` levels below the root, on the way to cg. cg must be that deep. */
 static __always_inline __u64 np_ancestor_id(struct cgroup *cg, int depth)
@@ -62,6 +61,27 @@ static __always_inline __u64 np_depths_in_use(void)
 	__u64 *mask = bpf_map_lookup_elem(&np_depths, &zero);
 
 	return mask ? *mask : 0;
+}
+
+/* All sandboxes lie as deep as those that are made, right below the slice. So none lies in another. */
+static __always_inline bool np_sandboxes_are_flat(void)
+{
+	return np_depths_in_use() == 2ull << np_slice_depth;
+}
+
+/* The only cgroup that can be its sandbox, in the common case that the socket was made right in a cgroup as deep as all sandboxes are;
+ * 0: ask np_sandbox_of(). Whether that is a sandbox is for the caller to look up, who needs what is found: one look-up for both. sk: a
+ * whole socket, not a request or one in TIME_WAIT; or its address. */
+static __always_inline __u64 np_sandbox_guess(const void *sk)
+{
+	struct sock *sock;
+	struct cgroup *cg;
+
+	if (!np_casts || !np_sandboxes_are_flat())
+		return 0;
+	sock = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct sock));
+	cg = sock->sk_cgrp_data.cgroup;
+	return cg && (__u32)cg->level == np_slice_depth + 1 ? cg->kn->id : 0;
 }
 
 /* Sandboxes do not nest, the daemon sees to that. Should they all the same, the strictest one counts. */
@@ -107,16 +127,13 @@ static __always_inline __u64 np_sock_address(const void *sk)
 	return address;
 }
 
-/* By the address of a struct sock. */
-static __always_inline struct np_owner np_owner_at(__u64 sk)
+/* The long way, by the address of a struct sock. */
+static __always_inline struct np_owner np_owner_search(__u64 sk)
 {
 	struct np_place_of place = {};
-	__u64 id = np_casts ? np_sandbox_guess(sk) : 0;
 	struct np_owner owner = {};
+	__u64 id = np_sandbox_of(sk, &place);
 
-	if (id && np_owner_try(&owner, id))
-		return owner;
-	id = np_sandbox_of(sk, &place);
 	if (id) {
 		np_owner_set(&owner, id);
 	} else {
@@ -126,27 +143,50 @@ static __always_inline struct np_owner np_owner_at(__u64 sk)
 	return owner;
 }
 
+/* By the address of a struct sock. */
+static __always_inline struct np_owner np_owner_at(__u64 sk)
+{
+	__u64 id = np_sandbox_guess((void *)sk);
+	struct np_owner owner = {};
+
+	return id && np_owner_try(&owner, id) ? owner : np_owner_search(sk);
+}
+
 /* Is it of this sandbox, which is one? */
 static __always_inline bool np_sandbox_is(__u64 sk, __u64 id)
 {
 	struct np_place_of place = {};
 
-	return (np_casts && np_sandbox_guess(sk) == id) || np_sandbox_of(sk, &place) == id;
+	return np_sandbox_guess((void *)sk) == id || np_sandbox_of(sk, &place) == id;
 }
 
 static __always_inline struct np_owner np_owner_of(const void *sk)
 {
-	return np_owner_at(np_sock_address(sk));
+	__u64 id = np_sandbox_guess(sk);
+	struct np_owner owner = {};
+
+	return id && np_owner_try(&owner, id) ? owner : np_owner_search(np_sock_address(sk));
+}
+
+/* The same guess for a packet: of one that has a whole socket. */
+static __always_inline __u64 np_packet_guess(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk;
+	const __u32 others = 1u << 6 | 1u << 12; /* TCP_TIME_WAIT, TCP_NEW_SYN_RECV */
+
+	return sk && sk->state < 32 && !(others >> sk->state & 1) ? np_sandbox_guess(sk) : 0;
 }
 
 /* The same for a packet, by helpers that also see through request sockets. */
 static __always_inline struct np_owner np_owner_of_packet(struct __sk_buff *skb)
 {
-	__u64 mask = np_depths_in_use(), id, found = 0;
+	__u64 mask = np_depths_in_use(), id = np_packet_guess(skb), found = 0;
 	struct np_owner owner = {};
 	__u32 mode = 0;
 
-	if (mask == 2ull << np_slice_depth) { /* nothing is adopted: sandboxes lie right below the slice */
+	if (id && np_owner_try(&owner, id))
+		return owner;
+	if (np_sandboxes_are_flat()) {
 		id = bpf_skb_ancestor_cgroup_id(skb, np_slice_depth + 1);
 		if (id && np_owner_try(&owner, id))
 			return owner;
@@ -247,7 +287,13 @@ static __always_inline bool np_is_own_addr(__u64 netns, const struct np_addr *ad
 	return np_addr_is_loopback(addr) || np_addr_kind(netns, addr) == NP_ADDR_OWN;
 }
 
-static __always_inline __u64 np_netns_of_packet(struct __sk_buff *skb)
+/* np_netns_of() of a context's socket. */
+static __always_inline __u64 np_netns_of_socket(const void *sk)
 {
-	return np_netns_of(np_sock_address(skb->sk));
+	struct sock_common *skc;
+
+	if (!np_casts)
+		return np_netns_of(np_sock_address(sk));
+	skc = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct sock_common));
+	return skc->skc_net.net->net_cookie;
 }

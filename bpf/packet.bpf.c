@@ -6,6 +6,7 @@
 #include "dns_query.bpf.h"
 #include "headers.bpf.h"
 #include "judge.bpf.h"
+#include "plain.bpf.h"
 #include "ports.bpf.h"
 #include "steer.bpf.h"
 
@@ -53,10 +54,11 @@ static __always_inline bool np_is_connection(struct bpf_sock *sk)
 }
 
 /*
- * What the refusal of a packet is called, and 0 when it is not to be told: connect() asked the socket layer, which tells of
- * every attempt that it refuses. A packet of a connection that was made, and is refused now, is what is left of it since
- * the mode or the policy changed: it is about to be cut, and the daemon tells of that. Its FIN or RST, an ACK, and what the
- * far end still sends are nobody's attempt. Payload that goes out was somebody's, and its loss is told for what it is.
+ * The reason that the refusal of a packet is reported with; 0: it is not reported, because connect() asked the socket
+ * layer, which reports every attempt that it refuses. A refused packet of an established connection is a leftover from
+ * before the mode or the policy changed: the connection is about to be cut, and the daemon reports that. Its FIN or
+ * RST, an ACK, and what the far end still sends are no attempt of the sandbox. Payload that goes out is one, and its
+ * loss is reported as what it is.
  */
 static __always_inline enum np_reason np_packet_reported(struct bpf_sock *sk, const struct np_facts *f, bool out,
 							 enum np_reason reason)
@@ -112,7 +114,7 @@ __noinline int np_facts_add_far_end(struct __sk_buff *skb, struct np_facts *f, s
 	if (f->peer == NP_PEER_SELF || f->peer == NP_PEER_OTHER)
 		return 0;
 	sk = skb->sk;
-	netns = np_netns_of(np_sock_address(sk));
+	netns = np_netns_of_socket(sk);
 	f->host_port = np_host_port_listed(np_is_engine_resolver(netns, &f->addr) ? NP_DNS_PORT : f->port, rung);
 	if (f->peer != NP_PEER_HOST)
 		return 0;
@@ -132,11 +134,11 @@ __noinline int np_facts_add_far_end(struct __sk_buff *skb, struct np_facts *f, s
 }
 
 /*
- * What stays on this host tells its receiver which sandbox sent it, by its priority: a number that nothing on the way over lo
- * changes, and that has no other use there. So the sender is known when its socket is gone by then, or is one that no
- * look-up finds; and what has no such number comes from no sandbox, but for what the kernel sends for one without a socket
- * (SYN-ACKs on 6.1, RST, TIME_WAIT), which carries nothing. Below their generation cgroup ids have 31 bits; priorities above 6
- * are set by privileged processes only.
+ * A packet that stays on this host tells its receiver which sandbox sent it, by its priority: nothing on the way over
+ * lo changes that number, and it has no other use there. So the sender is known even if its socket is gone by then, or
+ * cannot be looked up. A packet without such a number comes from no sandbox, except for those that the kernel sends
+ * without a socket (SYN-ACKs on 6.1, RST, TIME_WAIT), which carry no data. Below their generation cgroup ids have 31
+ * bits; only privileged processes set priorities above 6.
  */
 static __always_inline __u32 np_sender_number(__u64 cgroup_id)
 {
@@ -155,34 +157,19 @@ static __always_inline void np_facts_add_sender(struct __sk_buff *skb, struct np
 		np_facts_add_far_end(skb, f, flow, owner->id, owner->rung.flags);
 }
 
+/* Does the packet carry the number of the very sandbox whose socket gets it? Then np_egress has let it pass, and gives the number of
+ * sandboxes only: it need not be looked up that this is one. False: nothing is known. */
+static __always_inline bool np_is_own_packet(struct __sk_buff *skb)
+{
+	__u64 id = np_packet_guess(skb);
+
+	return id && skb->priority == np_sender_number(id);
+}
+
 /* np_parse() as a function of its own, so that the verifier walks what follows once and not for each kind of packet. */
 __noinline long np_packet_read(struct __sk_buff *skb, struct np_packet *p)
 {
 	return p ? np_parse(skb, p) : -1;
-}
-
-/* A TCP socket whose handshake is over, and which has not sent its last packet: none of its packets opens a connection. */
-static __always_inline bool np_is_established(struct bpf_sock *sk)
-{
-	const __u32 states =
-		1u << 1 | 1u << 4 | 1u << 5 | 1u << 8 | 1u << 9 | 1u << 11; /* TCP_ESTABLISHED to TCP_CLOSING */
-
-	sk = sk ? bpf_sk_fullsock(sk) : NULL;
-	return sk && sk->type == NP_SOCK_STREAM && sk->protocol == NP_IPPROTO_TCP && sk->state < 16 &&
-	       states >> sk->state & 1;
-}
-
-/*
- * Most packets there are: of an open connection in FULL, where no rule speaks of addresses. Of these np_egress and np_device would
- * ask for nothing but their addresses, and this does, for less. True: it passes; false: nothing is known.
- */
-__noinline int np_is_plain(struct __sk_buff *skb, __u32 local)
-{
-	struct np_packet p = {};
-	__u32 end;
-
-	return !np_in_force_now().full_rules && np_is_established(skb->sk) && np_parse_ip(skb, &p, &end) >= 0 &&
-	       p.protocol == NP_IPPROTO_TCP && !p.options && !p.fragment && np_judge_plain(&p.src, &p.dst, local);
 }
 
 enum np_neighbours { NP_NEIGHBOURS_NOT, NP_NEIGHBOURS_PASS, NP_NEIGHBOURS_DROP };
@@ -210,7 +197,7 @@ __noinline int np_neighbours(struct __sk_buff *skb, __u32 protocol, __u32 mode)
 	return type == 133 || type == 135 || type == 136 ? NP_NEIGHBOURS_PASS : NP_NEIGHBOURS_DROP;
 }
 
-/* May it be one of these? For who asks np_neighbours() of few packets only. */
+/* May it be one of these? For callers that ask np_neighbours() about few packets only. */
 static __always_inline bool np_is_neighbourly(const struct __sk_buff *skb, const struct np_packet *p)
 {
 	return skb->protocol == bpf_htons(NP_ETH_P_IPV6) &&
@@ -229,10 +216,10 @@ int np_egress(struct __sk_buff *skb)
 	__u64 netns;
 	long r;
 
-	if (owner.rung.mode == NP_FULL && sk && sk->state != NP_TCP_CLOSE && np_is_plain(skb, local))
+	if (owner.rung.mode == NP_FULL && np_is_plain_here(skb, local, owner.id))
 		goto pass;
 	r = np_packet_read(skb, &p);
-	netns = np_netns_of_packet(skb);
+	netns = np_netns_of_socket(skb->sk);
 	f = np_facts_out(&p, owner.rung.mode, netns);
 	if (r < 0) {
 		np_error_count(NP_AT_PACKET_LOAD, r);
@@ -330,14 +317,18 @@ static __always_inline bool np_is_hidden(struct bpf_sock *sk, const struct np_pa
 SEC("cgroup_skb/ingress")
 int np_ingress(struct __sk_buff *skb)
 {
-	struct np_owner owner = np_owner_of_packet(skb); /* on the way in the packet's socket is the receiver */
-	struct np_facts f = { .mode = owner.rung.mode };
-	struct bpf_sock *sk = skb->sk;
+	bool local = skb->ifindex == NP_LOOPBACK_IFINDEX;
+	struct bpf_sock *sk = skb->sk; /* on the way in it is the receiver */
+	struct np_facts f = { .local = local };
 	struct np_packet p = {};
+	struct np_owner owner;
 	enum np_reason reason;
 	long r;
 
-	f.local = skb->ifindex == NP_LOOPBACK_IFINDEX;
+	if (local && np_is_own_packet(skb))
+		return np_allow();
+	owner = np_owner_of_packet(skb);
+	f.mode = owner.rung.mode;
 	if (f.mode == NP_FULL && !f.local && sk && np_is_open(sk))
 		return np_allow();
 	/* What a sandbox sends to itself: np_egress has judged it, in every mode. */
@@ -359,7 +350,7 @@ int np_ingress(struct __sk_buff *skb)
 		goto refuse;
 	}
 	if (!f.local) {
-		np_facts_add_far(&f, np_netns_of_packet(skb), &owner.rung);
+		np_facts_add_far(&f, np_netns_of_socket(skb->sk), &owner.rung);
 		if (sk)
 			np_facts_add_receiver(skb, sk, &f, &owner, &p);
 	} else if (np_is_ported(p.protocol)) {
@@ -406,7 +397,7 @@ int np_device(struct __sk_buff *skb)
 	owner = np_owner_of_packet(skb);
 	if (!owner.inside)
 		return NP_TC_NEXT;
-	if (owner.rung.mode == NP_FULL && !loopback && sk->state != NP_TCP_CLOSE && np_is_plain(skb, false))
+	if (owner.rung.mode == NP_FULL && !loopback && np_is_plain_there(skb))
 		return NP_TC_NEXT;
 	r = np_packet_read(skb, &p);
 	if (r >= 0 && np_is_neighbourly(skb, &p)) {
@@ -415,7 +406,7 @@ int np_device(struct __sk_buff *skb)
 		if (own)
 			return own == NP_NEIGHBOURS_PASS ? NP_TC_NEXT : NP_TC_DROP;
 	}
-	f = np_facts_out(&p, owner.rung.mode, np_netns_of_packet(skb));
+	f = np_facts_out(&p, owner.rung.mode, np_netns_of_socket(skb->sk));
 	if (loopback) {
 		reason = NP_R_PROTOCOL;
 	} else if (r < 0) {
@@ -424,7 +415,7 @@ int np_device(struct __sk_buff *skb)
 			return NP_TC_NEXT;
 		reason = NP_R_PROTOCOL;
 	} else {
-		np_facts_add_far(&f, np_netns_of_packet(skb), &owner.rung);
+		np_facts_add_far(&f, np_netns_of_socket(skb->sk), &owner.rung);
 		reason = np_reach_out(&f);
 		if (NP_REASON_ALLOWS(reason))
 			return NP_TC_NEXT;

@@ -335,8 +335,7 @@ struct np_listener_search {
 static long np_listener_look(__u32 slot, void *data)
 {
 	struct np_listener_search *search = data;
-	struct np_socket_key key = { .cgroup_id = search->cgroup_id, .slot = slot };
-	struct np_socket *socket = bpf_map_lookup_elem(&np_sockets, &key);
+	struct np_socket *socket = np_slot_at(search->cgroup_id, slot);
 	struct np_hold *found = &search->found;
 
 	if (!socket || socket->protocol != NP_IPPROTO_TCP)

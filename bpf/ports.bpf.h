@@ -44,28 +44,34 @@ struct np_hold_query {
 };
 int np_hold_put(struct np_hold_query *query);
 
-/* Does this socket have its entry? Puts it there when it has none or changed its port. storage is its np_holder. One in a
- * other network namespace than the host's needs none. */
+/* Does this socket have its entry, for this port? One in another network namespace than the host's needs none. */
+static __always_inline bool np_hold_is_kept(const struct np_holder *holder, const void *sk, __u16 port)
+{
+	struct np_hold_key key;
+
+	__builtin_memcpy(&key, &holder->key, sizeof(key));
+	return holder->held ? key.port == port : np_netns_of_socket(sk) != np_host_netns;
+}
+
+/* Puts it there when it has none or changed its port. holder is its own. */
 static __always_inline bool np_hold_ensure(struct np_holder *holder, const void *sk, __u64 cookie, __u64 cgroup_id,
 					   __u16 protocol, __u16 port)
 {
 	struct np_hold_query query = {
-		.sock = np_sock_address(sk),
 		.cookie = cookie,
 		.cgroup_id = cgroup_id,
 		.key = { .port = port, .protocol = (__u8)protocol },
 	};
 	struct np_hold_key old;
 
+	if (np_hold_is_kept(holder, sk, port))
+		return true;
 	if (holder->held) {
 		__builtin_memcpy(&old, &holder->key, sizeof(old));
-		if (old.port == port)
-			return true;
 		np_hold_delete(&old, cookie); /* it is no longer there */
 		holder->held = 0;
 	}
-	if (np_netns_of(query.sock) != np_host_netns)
-		return true;
+	query.sock = np_sock_address(sk);
 	if (np_hold_put(&query))
 		return false;
 	__builtin_memcpy(&holder->key, &query.key, sizeof(query.key));

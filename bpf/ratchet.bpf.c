@@ -73,9 +73,9 @@ int np_raise(struct np_raise *ctx)
 	return 0;
 }
 
-static long np_slot_forget(__u32 slot, void *id)
+static long np_block_forget(__u32 block, void *id)
 {
-	struct np_socket_key key = { .cgroup_id = *(__u64 *)id, .slot = slot };
+	struct np_socket_key key = { .cgroup_id = *(__u64 *)id, .block = block };
 
 	bpf_map_delete_elem(&np_sockets, &key);
 	return 0;
@@ -107,6 +107,6 @@ int np_retire(struct np_retire *ctx)
 	if (sandbox && share)
 		__sync_fetch_and_add(&share->sockets, -(__s64)__sync_lock_test_and_set(&sandbox->sockets, 0));
 	if (sandbox)
-		bpf_loop(sandbox->slots & ~NP_SLOTS_LOST, np_slot_forget, &id, 0);
+		bpf_loop((sandbox->slots & ~NP_SLOTS_LOST) / NP_BLOCK_SLOTS, np_block_forget, &id, 0);
 	return bpf_map_delete_elem(&np_sandboxes, &id);
 }

@@ -5,6 +5,7 @@
  */
 #include <asm/errno.h>
 
+#include "itself.bpf.h"
 #include "judge.bpf.h"
 #include "ports.bpf.h"
 #include "sockets.bpf.h"
@@ -138,6 +139,15 @@ static __always_inline bool np_listener_is_there(struct bpf_sock_addr *ctx, cons
 	return np_listener_is_kept(ctx, &flow, listener->cookie);
 }
 
+/* Of threads that send on one new socket at once only one makes its storage. The kernel answers the others with NULL, and by
+ * then it is there to be found. */
+static __always_inline struct np_dns_server *np_dns_server_get(struct bpf_sock *sk)
+{
+	struct np_dns_server *server = bpf_sk_storage_get(&np_dns_server, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+
+	return server ? server : bpf_sk_storage_get(&np_dns_server, sk, NULL, 0);
+}
+
 /* What is kept with the socket. False: it cannot be kept. */
 static __always_inline bool np_note(struct bpf_sock_addr *ctx, const struct np_owner *owner, const struct np_facts *f,
 				    enum np_hook hook, __u16 port)
@@ -159,7 +169,7 @@ static __always_inline bool np_note(struct bpf_sock_addr *ctx, const struct np_o
 		flow->pid = bpf_get_current_pid_tgid() >> 32;
 		return true;
 	}
-	server = bpf_sk_storage_get(&np_dns_server, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	server = np_dns_server_get(sk);
 	if (!server)
 		return false;
 	if (np_addr_is_v4(&f->addr)) {
@@ -234,24 +244,6 @@ static __always_inline void np_facts_add_peer(struct bpf_sock_addr *ctx, struct 
 		f->protocol == NP_IPPROTO_UDP && np_is_dns_gate(bpf_get_netns_cookie(ctx), &flow.near_addr, f->port);
 }
 
-/* The same for a datagram in FULL. Whom it found there at its last send the socket remembers: if that is no longer so, np_egress
- * refuses, as it would in any case, and no more is lost than the errno that goes with it. */
-static __always_inline void np_facts_recall_peer(struct bpf_sock_addr *ctx, struct np_facts *f,
-						 const struct np_owner *owner)
-{
-	struct bpf_sock *sk = ctx->sk;
-	struct np_holder *holder = sk ? bpf_sk_storage_get(&np_holder, sk, NULL, 0) : NULL;
-	__u32 digest = np_peer_digest(np_sock_address(sk), &f->addr, f->port) & 0x7fff;
-
-	if (holder && digest && holder->self == digest) {
-		f->peer = NP_PEER_SELF;
-		return;
-	}
-	np_facts_add_peer(ctx, f, owner);
-	if (holder && f->peer == NP_PEER_SELF)
-		holder->self = digest;
-}
-
 /* The note on a UDP socket that is about to lead somewhere; NULL: there is no room for it. */
 static __always_inline struct np_holder *np_sender_holder(struct bpf_sock_addr *ctx, struct bpf_sock *sk,
 							  const struct np_owner *owner, __u64 cookie)
@@ -267,9 +259,9 @@ static __always_inline struct np_holder *np_sender_holder(struct bpf_sock_addr *
 }
 
 /* An unconnected UDP socket sends: by now it has a port, which the kernel may just have chosen. False: that cannot be
- * kept. to: from where an answer may come; NULL: it does not leave the host. */
+ * kept. allowed: it may, so that an answer may come from there. */
 static __always_inline bool np_sender_note(struct bpf_sock_addr *ctx, const struct np_owner *owner,
-					   const struct np_addr *to)
+					   const struct np_facts *f, bool allowed)
 {
 	struct bpf_sock *sk = ctx->sk;
 	struct np_holder *holder;
@@ -281,13 +273,26 @@ static __always_inline bool np_sender_note(struct bpf_sock_addr *ctx, const stru
 	holder = np_sender_holder(ctx, sk, owner, cookie);
 	if (!holder || !np_hold_ensure(holder, sk, cookie, owner->id, NP_IPPROTO_UDP, (__u16)sk->src_port))
 		return false;
-	return !to || np_peer_add(cookie, np_sock_address(sk), to, bpf_ntohs((__be16)ctx->user_port));
+	if (f->local && f->peer == NP_PEER_SELF && f->port != NP_DNS_PORT)
+		holder->self = np_self_digest(sk, &f->addr, f->port);
+	return f->local || !allowed ||
+	       np_peer_add(cookie, np_sock_address(sk), &f->addr, bpf_ntohs((__be16)ctx->user_port));
 }
 
-/* connect() and sendmsg() ask the same question: may this socket reach that address? */
-static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr addr, enum np_hook hook, bool six)
+/* Most connections there are: in FULL, beyond the host, where no rule speaks of addresses. True: it passes, as np_reach_judged() would
+ * say; false: nothing is known. */
+static __always_inline bool np_reach_is_plain(struct bpf_sock_addr *ctx, const struct np_owner *owner,
+					      const struct np_addr *addr, __u64 netns, __u8 kind)
 {
-	struct np_owner owner = np_owner_of(ctx->sk);
+	return owner->rung.mode == NP_FULL && ctx->protocol == NP_IPPROTO_TCP && netns == np_host_netns && !kind &&
+	       !np_addr_is_loopback(addr) && !np_addr_is_any(addr) && np_judge_plain_far(addr) &&
+	       !np_in_force_now().full_rules;
+}
+
+/* The long way of np_reach(). */
+static __always_inline int np_reach_judged(struct bpf_sock_addr *ctx, struct np_owner owner, struct np_addr addr,
+					   __u64 netns, __u8 kind, enum np_hook hook, bool six)
+{
 	struct np_facts f = {
 		.mode = owner.rung.mode,
 		.protocol = ctx->protocol,
@@ -296,15 +301,11 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 		.opening = true,
 		.connecting = hook == NP_HOOK_CONNECT,
 	};
-	__u64 netns = bpf_get_netns_cookie(ctx);
-	__u8 kind = np_addr_is_localhost(&addr) ? NP_ADDR_OWN : np_addr_kind(netns, &addr);
 	enum np_reason reason;
 
 	f.many = kind == NP_ADDR_BROADCAST || np_addr_is_many(&addr);
 	f.local = kind == NP_ADDR_OWN || np_addr_is_loopback(&addr) || np_addr_is_any(&addr);
-	if (f.local && f.mode == NP_FULL && hook == NP_HOOK_SEND) {
-		np_facts_recall_peer(ctx, &f, &owner);
-	} else if (f.local && f.mode) {
+	if (f.local && f.mode) {
 		np_facts_add_peer(ctx, &f, &owner);
 		if (f.dns_gate && hook == NP_HOOK_SEND && !six)
 			f.steered = np_is_led_there(ctx);
@@ -321,12 +322,28 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 	if (hook == NP_HOOK_CONNECT && f.protocol == NP_IPPROTO_UDP && ctx->sk &&
 	    !np_sender_holder(ctx, ctx->sk, &owner, 0))
 		reason = NP_R_INTERNAL;
-	if (hook == NP_HOOK_SEND && !np_sender_note(ctx, &owner, f.local || !NP_REASON_ALLOWS(reason) ? NULL : &addr))
+	if (hook == NP_HOOK_SEND && !np_sender_note(ctx, &owner, &f, NP_REASON_ALLOWS(reason)))
 		reason = NP_R_INTERNAL;
 	if (NP_REASON_ALLOWS(reason))
 		return np_allow();
 	np_report_sock(&owner, &f, hook, reason, ctx->family);
 	return np_refuse(ECONNREFUSED);
+}
+
+/* connect() and sendmsg() ask the same question: may this socket reach that address? */
+static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr addr, enum np_hook hook, bool six)
+{
+	__u64 netns = np_netns_of_socket(ctx->sk);
+	__u8 kind = np_addr_is_localhost(&addr) ? NP_ADDR_OWN : np_addr_kind(netns, &addr);
+	struct np_owner owner;
+
+	if (kind == NP_ADDR_OWN &&
+	    (hook == NP_HOOK_SEND ? np_sends_to_itself(ctx, &addr) : np_calls_itself(ctx, &addr, netns)))
+		return np_allow();
+	owner = np_owner_of(ctx->sk);
+	if (hook == NP_HOOK_CONNECT && np_reach_is_plain(ctx, &owner, &addr, netns, kind))
+		return np_allow();
+	return np_reach_judged(ctx, owner, addr, netns, kind, hook, six);
 }
 
 SEC("cgroup/connect4")

@@ -25,27 +25,16 @@ struct np_seen {
 };
 /* owner.bpf.c. Of the struct sock at this address. */
 int np_socket_see(__u64 sk, struct np_seen *seen, __u32 protocol);
+/* Fetches the memory that np_socket_see() will look at, of all sockets of a block. */
+int np_block_fetch(const struct np_socket_block *block);
 
-/* Puts it into one slot. 0; -EEXIST: the slot is taken; or another error of the map. */
-static __always_inline long np_slot_take(const struct np_socket_key *key, const struct np_socket *fresh)
+/* NULL: its block is not there yet. */
+static __always_inline struct np_socket *np_slot_at(__u64 cgroup_id, __u32 slot)
 {
-	struct np_socket *there = bpf_map_lookup_elem(&np_sockets, key);
-	__u64 old;
+	struct np_socket_key key = { .cgroup_id = cgroup_id, .block = slot / NP_BLOCK_SLOTS };
+	struct np_socket_block *block = bpf_map_lookup_elem(&np_sockets, &key);
 
-	if (!there)
-		return bpf_map_update_elem(&np_sockets, key, fresh, BPF_NOEXIST);
-	old = *(volatile __u64 *)&there->cookie;
-	if (old == fresh->cookie)
-		return 0; /* it is noted already */
-	if (old == NP_SOCKET_BUSY || (there->sock != fresh->sock && np_socket_stands(there->sock, old)) ||
-	    __sync_val_compare_and_swap(&there->cookie, old, NP_SOCKET_BUSY) != old)
-		return -EEXIST;
-	there->sock = fresh->sock;
-	there->protocol = fresh->protocol;
-	there->counted = fresh->counted;
-	/* Last, and with a barrier: whoever reads this cookie reads what belongs to it. */
-	__sync_val_compare_and_swap(&there->cookie, NP_SOCKET_BUSY, fresh->cookie);
-	return 0;
+	return block ? &block->slots[slot % NP_BLOCK_SLOTS] : NULL;
 }
 
 /* sockets.bpf.c. Functions of their own, so that the verifier walks them once. */

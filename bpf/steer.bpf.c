@@ -64,7 +64,7 @@ static __always_inline __u32 np_isn_chosen(struct bpf_sock *sk)
 
 /* A sandbox has a bounded number of connections that are on their way to the inspector; one over it, or a full table,
  * and the connection has no identity: the inspector resets it. */
-static __always_inline void np_flow_remember(struct bpf_sock_ops *ctx, struct bpf_sock *sk, struct np_flow *flow)
+static __always_inline void np_flow_put(struct bpf_sock_ops *ctx, struct bpf_sock *sk, struct np_flow *flow)
 {
 	struct np_flow_key key = np_flow_key_of(ctx, np_isn_chosen(sk));
 	__u64 id = flow->cgroup_id;
@@ -84,16 +84,44 @@ static __always_inline void np_flow_remember(struct bpf_sock_ops *ctx, struct bp
 	bpf_sock_ops_cb_flags_set(ctx, BPF_SOCK_OPS_STATE_CB_FLAG);
 }
 
-/* A TCP socket that leads somewhere from now on. perhaps: it may have been noted when it was made. */
-static __always_inline void np_connection_note(struct bpf_sock_ops *ctx, struct bpf_sock *sk, bool perhaps)
+/* The child of a listener leads somewhere from now on. */
+static __always_inline void np_child_note(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 {
-	struct np_owner owner = np_owner_of(sk);
+	struct np_socket_query query = {
+		.cgroup_id = np_sandbox_guess(sk),
+		.sock = np_sock_address(sk),
+		.cookie = bpf_get_socket_cookie(ctx),
+		.protocol = NP_IPPROTO_TCP,
+	};
+	struct np_owner owner;
 
-	if (owner.sandbox && perhaps)
-		np_socket_ensure(owner.sandbox, owner.id, np_sock_address(sk), bpf_get_socket_cookie(ctx),
-				 NP_IPPROTO_TCP);
-	else if (owner.sandbox)
-		np_socket_add(owner.id, np_sock_address(sk), bpf_get_socket_cookie(ctx), NP_IPPROTO_TCP);
+	if (query.cgroup_id && np_socket_note(&query) != -ENOENT)
+		return;
+	owner = np_owner_of(sk); /* the guess is no sandbox */
+	query.cgroup_id = owner.id;
+	if (owner.sandbox)
+		np_socket_note(&query);
+}
+
+/* A socket that is about to lead somewhere, and was noted when it was made, if this gate saw that. It may be noted twice: whoever
+ * connects so does it once or twice. */
+static __always_inline void np_connecting_note(struct bpf_sock_ops *ctx, struct bpf_sock *sk,
+					       const struct np_owner *owner)
+{
+	struct np_socket_query query = { .cgroup_id = owner->id, .protocol = NP_IPPROTO_TCP };
+	struct np_sandbox *sandbox = owner->sandbox;
+	struct np_holder *holder;
+
+	if (!sandbox)
+		return;
+	barrier_var(sandbox); /* no arithmetic on it before it is known not to be NULL */
+	query.sock = np_sock_address(sk);
+	query.cookie = bpf_get_socket_cookie(ctx);
+	if (np_socket_find(&query, *(volatile __u32 *)&sandbox->slots))
+		return;
+	holder = bpf_sk_storage_get(&np_holder, sk, NULL, 0);
+	if (!holder || !holder->noted)
+		np_socket_note(&query);
 }
 
 /* listen() of a socket that was not bound: the kernel has just chosen its port. */
@@ -114,7 +142,7 @@ int np_sockops(struct bpf_sock_ops *ctx)
 {
 	const __u32 wanted = 1u << BPF_SOCK_OPS_TCP_CONNECT_CB | 1u << BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB |
 			     1u << BPF_SOCK_OPS_TCP_LISTEN_CB | 1u << BPF_SOCK_OPS_STATE_CB;
-	struct np_holder *holder;
+	struct np_owner owner;
 	struct np_flow *flow;
 	struct np_flow_key key;
 	struct bpf_sock *sk;
@@ -129,13 +157,14 @@ int np_sockops(struct bpf_sock_ops *ctx)
 		return 1;
 	}
 	if (ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB) {
-		np_connection_note(ctx, sk, false);
+		np_child_note(ctx, sk);
 		return 1;
 	}
 	if (ctx->op == BPF_SOCK_OPS_TCP_CONNECT_CB) {
-		holder = bpf_sk_storage_get(&np_holder, sk, NULL, 0);
-		if (!holder || !holder->noted) /* it may be noted twice: whoever connects so does it once or twice */
-			np_connection_note(ctx, sk, true);
+		owner = np_owner_of(sk);
+		np_connecting_note(ctx, sk, &owner);
+		if (owner.rung.mode == NP_FULL)
+			return 1; /* nothing was ever led to the inspector */
 	}
 	flow = bpf_sk_storage_get(&np_steered, sk, NULL, 0);
 	if (!flow)
@@ -145,7 +174,7 @@ int np_sockops(struct bpf_sock_ops *ctx)
 
 		/* An old note on a socket that was connected anew, somewhere else, is not for the inspector. */
 		if (np_is_inspector(bpf_get_netns_cookie(ctx), &far, (__u16)bpf_ntohl(ctx->remote_port)))
-			np_flow_remember(ctx, sk, flow);
+			np_flow_put(ctx, sk, flow);
 		return 1;
 	}
 	key = np_flow_key_of(ctx, flow->isn);

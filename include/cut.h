@@ -3,8 +3,9 @@
  * Cutting open connections: what the programs that find them share with the daemon that runs these.
  *
  * The sockets of a sandbox are in np_sockets, in slots 0 to N of the sandbox, so that a cut costs by what the sandbox has
- * and not by what the host has. All of them are there, because a socket is noted where the kernel makes it, or at the latest
- * where it begins to lead anywhere:
+ * and not by what the host has. An entry of the map is a block of slots, made with the first socket that comes to one of them: what a
+ * cut of a thousand sockets waits for is memory, and a block is one place to look for. All sockets are there, because one is noted where
+ * the kernel makes it, or at the latest where it begins to lead anywhere:
  *   - socket(): np_create, before the caller has a descriptor;
  *   - the child of a listener, accepted or not: np_sockops, at the end of its handshake, before it carries a byte;
  *   - one that has neither, because the kernel made it for itself or it is older than the gate: np_sockops before its SYN,
@@ -76,15 +77,20 @@ _Static_assert(sizeof(struct np_cut_order) == 56, "np_cut_order layout");
 
 struct np_socket_key {
 	__u64 cgroup_id; /* of the sandbox */
-	__u32 slot;
+	__u32 block;	 /* slot / NP_BLOCK_SLOTS */
 	__u32 pad;
 };
 
+/* A slot. */
 struct np_socket {
-	__u64 sock;   /* address of the kernel's struct sock: only ever read, and only while the cookie fits */
-	__u64 cookie; /* of the socket, which is never given twice; NP_SOCKET_BUSY while the slot changes hands */
+	__u64 sock; /* address of the kernel's struct sock: only ever read, and only while the cookie fits */
+	__u64 cookie; /* of the socket, which is never given twice; 0: of none yet; NP_SOCKET_BUSY while the slot changes hands */
 	__u32 protocol;
 	__u32 counted; /* np_sandbox.sockets has it, and goes by this entry: see np_count_socket() */
+};
+
+struct np_socket_block {
+	struct np_socket slots[NP_BLOCK_SLOTS];
 };
 
 #define NP_SOCKET_BUSY (~0ull)
@@ -94,7 +100,7 @@ struct np_socket {
  * Returns how many; -ENOENT: there is no such sandbox; -EAGAIN: not all of its sockets are in np_sockets. */
 struct np_cut_walk {
 	__u32 version; /* NP_ABI_VERSION, else -EPROTO */
-	__u32 from;    /* in: the first slot to look at; out: the next one; 0: that was all */
+	__u32 from;    /* in: the first block to look at; out: the next one; 0: that was all */
 	__u64 cgroup_id;
 };
 _Static_assert(sizeof(struct np_cut_walk) == 16, "np_cut_walk layout");

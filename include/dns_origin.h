@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include <linux/bpf.h>
+
 #include "sandbox.h"
 
 /* An entry of np_dns_origins, which the DNS gate maps and reads without a system call. */
@@ -27,10 +29,10 @@ _Static_assert(sizeof(struct np_dns_origin) == 48, "np_dns_origin layout: also t
 
 /* Value of np_dns_server, kept with a socket whose datagrams are led to the DNS gate. */
 struct np_dns_server {
-	struct np_addr last[2]; /* the server that was asked last: IPv4, IPv6 */
-	struct np_addr peer;	/* the one that the socket was connected to */
-	__u16 port[2];		/* where they were led, host order; 0: nowhere */
-	__u32 pad;
+	struct np_addr last[2];	   /* the server that was asked last: IPv4, IPv6 */
+	struct np_addr peer;	   /* the one that the socket was connected to */
+	__u16 port[2];		   /* where they were led, host order; 0: nowhere */
+	struct bpf_spin_lock lock; /* who signs a datagram of this socket: see np_query_sign() */
 };
 _Static_assert(sizeof(struct np_dns_server) == 56, "np_dns_server layout");
 

@@ -30,11 +30,12 @@
 #define NP_UNIX_BUCKETS 512	/* UNIX_HASH_SIZE * 2: the kernel's unix socket table */
 #define NP_UNIX_HINTS 4096	/* names whose bucket is remembered, of all sandboxes: two that share a place cost each other time */
 #define NP_SOCKETS_PER_SANDBOX 2048	/* TCP and UDP sockets of one sandbox, accepted ones apart: each may take a port that all share */
-#define NP_SOCKETS_MAX 262144	/* entries of np_sockets, about 90 bytes each when used: sockets of all sandboxes, and slots of closed ones */
-#define NP_SLOTS_MIN 16		/* slots of a sandbox at first; they double when there is no room */
+#define NP_BLOCK_SLOTS 16	/* sockets that one entry of np_sockets has room for: as many as a sandbox's first slots */
+#define NP_SOCKET_BLOCKS_MAX 65536 /* entries of np_sockets, about 450 bytes each when used: sockets of all sandboxes, and slots of closed ones */
+#define NP_SLOTS_MIN 16		/* slots of a sandbox at first, one block; they double when there is no room */
 #define NP_SLOTS_MAX 131072	/* of one sandbox: accepted sockets are as many as its callers make */
 #define NP_SLOT_DOUBLINGS 14	/* numbers of slots from the least to the most, each twice the one before */
-#define NP_SLOTS_AT_ONCE 8192	/* that one call of np_cut_walk looks at: no other packet is looked at meanwhile on its CPU */
+#define NP_BLOCKS_AT_ONCE 32	/* that one call of np_cut_walk looks at, some 100 us: meanwhile its CPU takes no packet, and no answer of the disk */
 #define NP_SLOT_TRIES 8		/* slots that a new socket tries before they are doubled */
 #define NP_CUT_ORDERS 1024	/* sockets that one call of np_cut_walk names */
 #define NP_SOCKETS_SURE 64	/* of them, what a sandbox has in any case, however many others hold */

@@ -14,7 +14,7 @@
  * name of the directory below --pin-dir. A daemon takes over from the older
  * versions that user/kernel/old_gate.c can read; whoever changes this adds the
  * layout of the one before there. Beside any other it does not start. */
-#define NP_ABI_VERSION 7
+#define NP_ABI_VERSION 8
 
 /* A token bucket. CPUs share it without a lock. */
 struct np_bucket {

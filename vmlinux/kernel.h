@@ -86,6 +86,7 @@ struct sock_common {
 	__u16 skc_num;
 	unsigned short skc_family;
 	volatile unsigned char skc_state;
+	unsigned char skc_reuseport : 1;
 	unsigned char skc_ipv6only : 1;
 	int skc_bound_dev_if;
 	struct in6_addr skc_v6_daddr;
@@ -231,8 +232,34 @@ struct fs_struct {
 
 struct io_uring_task;
 
+struct super_block {
+	unsigned long s_magic;
+};
+
+struct inode {
+	unsigned short i_mode;
+	struct super_block *i_sb;
+};
+
+struct file {
+	struct path f_path;
+	struct inode *f_inode;
+	void *private_data;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
 struct task_struct {
 	int tgid;
+	struct task_struct *group_leader;
+	struct files_struct *files; /* NULL: it ends */
 	struct hlist_node pid_links[4];
 	struct io_uring_task *io_uring; /* not where CONFIG_IO_URING is off */
 	struct fs_struct *fs;
@@ -243,18 +270,9 @@ struct socket {
 	struct sock *sk;
 };
 
-struct file;
-
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
-};
-
-struct bpf_iter__task_file {
-	struct bpf_iter_meta *meta;
-	struct task_struct *task;
-	__u32 fd;
-	struct file *file;
 };
 
 #pragma clang attribute pop

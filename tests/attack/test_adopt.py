@@ -18,6 +18,7 @@ HELD = {
     "connected udp": ("dial", dict(family=4, addr=FAR[4], port=9000, kind="dgram")),
     "listener": ("listen", dict(family=4, addr="127.0.0.1")),
 }
+LOOKS = 300
 
 
 @contextlib.contextmanager
@@ -34,6 +35,22 @@ def moved(world):
 
 def adopt(daemon, session, folder):
     return daemon.api.ask("POST", "/v1/sandboxes", {"session": session, "cgroup": str(folder)})
+
+
+@contextlib.contextmanager
+def running(world, name, code, *words, **kw):
+    """A cgroup, and a Python program that says "up" before it is put there; it ends with its standard input."""
+    folder = base.cgroup_make(name)
+    p = base.popen([*world.enter(), base.PYTHON, "-c", code, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **kw)
+    try:
+        assert p.stdout.readline() == b"up\n"
+        attach_pid(folder, p.pid)
+        yield folder
+    finally:
+        p.stdin.close()
+        base.reap(p)
+        base.eventually(lambda: not base.cgroup_pids(folder), 3)
+        base.cgroup_destroy(folder)
 
 
 @pytest.mark.parametrize("what", HELD)
@@ -63,18 +80,9 @@ def test_a_thread_with_descriptors_of_its_own(world, daemon):
             "    s = socket.socket(); ready.set(); threading.Event().wait(60)\n"
             "threading.Thread(target=body, daemon=True).start(); ready.wait()\n"
             "print('up', flush=True); sys.stdin.read()\n")
-    folder = base.cgroup_make("thread")
-    p = base.popen([*world.enter(), base.PYTHON, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        assert p.stdout.readline() == b"up\n"
-        attach_pid(folder, p.pid)
+    with running(world, "thread", code) as folder:
         status, answer = adopt(daemon, new_session("thread"), folder)
         assert (status, answer["error"]) == (409, "held_sockets"), answer
-    finally:
-        p.stdin.close()
-        base.reap(p)
-        base.eventually(lambda: not base.cgroup_pids(folder), 3)
-        base.cgroup_destroy(folder)
 
 
 def test_a_threaded_cgroup(world, daemon):
@@ -178,6 +186,70 @@ def test_what_no_descriptor_shows(world, daemon, what):
         assert daemon.api.sandboxes(session) == []
 
 
+INHERITS_RING = """
+import ctypes, os, sys
+ring = ctypes.CDLL(None, use_errno=True).syscall(425, 4, ctypes.create_string_buffer(120))  # io_uring_setup
+os.write(1, b"made %d\\n" % (ring >= 0 or -ctypes.get_errno()))
+os.set_inheritable(ring, True)
+os.execv(sys.executable, [sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()"])
+"""
+
+
+def test_uring_that_was_inherited(world, daemon):
+    """By a program that has not used it: only its table of descriptors shows it."""
+    folder = base.cgroup_make("ring")
+    p = base.popen([*world.enter(), base.PYTHON, "-c", INHERITS_RING], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        if int(p.stdout.readline().split()[1]) < 0:
+            pytest.skip("this kernel has no io_uring")
+        assert p.stdout.readline() == b"up\n"
+        attach_pid(folder, p.pid)
+        status, answer = adopt(daemon, new_session("ring"), folder)
+        assert (status, answer["error"]) == (409, "held_sockets") and "is an io_uring" in answer["detail"], answer
+    finally:
+        p.stdin.close()
+        base.reap(p)
+        base.eventually(lambda: not base.cgroup_pids(folder), 3)
+        base.cgroup_destroy(folder)
+
+
+MOVES = """
+import os, random, sys, threading
+at = int(sys.argv[1])
+os.dup2(0, 4000)
+print("up", flush=True)
+threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
+while True:
+    to = random.randrange(100, 4000)
+    if to != at:
+        os.dup2(at, to)
+        os.close(at)
+        at = to
+"""
+
+
+def test_a_socket_that_never_stays_where_it_is(world, daemon):
+    """In one descriptor after the other, while the look goes through them."""
+    session = new_session("moves")
+    with socket.socket() as s, running(world, "moves", MOVES, str(s.fileno()), pass_fds=[s.fileno()]) as folder:
+        for _ in range(60):
+            status, answer = adopt(daemon, session, folder)
+            assert (status, answer["error"]) == (409, "held_sockets"), answer
+
+
+def test_a_table_that_is_too_large_to_look_at(world, make_daemon):
+    """Whoever has had a descriptor with a high number: what else is in the table could hide behind it."""
+    code = "import os, sys; os.close(os.dup2(0, 9000)); print('up', flush=True); sys.stdin.read()"
+    with running(world, "room", code) as folder:
+        d = make_daemon().start(failpoint="none", NETPAWL_OPEN_FILES_MAX="8192")
+        session = new_session("room")
+        status, answer = adopt(d, session, folder)
+        assert (status, answer["error"]) == (409, "held_sockets") and "than can be looked at" in answer["detail"], answer
+        d.stop()
+        d.start()
+        assert adopt(d, session, folder)[0] == 201, "the control: the bound as it is"
+
+
 def test_a_socket_with_numbers_of_its_own_choice(world, daemon):
     with contextlib.ExitStack() as stack:
         holder = Holder(world, stack, "repair")
@@ -193,6 +265,53 @@ def test_what_programs_have_is_no_reason(world, daemon):
         holder = Holder(world, stack, "innocent")
         status, answer = adopt(daemon, session, holder.cgroup)
         assert status == 201, answer
+
+
+REBINDS = """
+import errno, select, socket, sys
+print("up", flush=True)
+times = refused = 0
+with socket.socket() as s:
+    s.bind(("127.0.0.1", 0))
+    port = s.getsockname()[1]
+while not select.select([sys.stdin], [], [], 0)[0]:
+    for _ in range(100):
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                s.listen()
+            except OSError as e:
+                assert e.errno == errno.EADDRINUSE, e
+                refused += 1
+        times += 1
+print(times, refused)
+"""
+
+
+def test_a_look_holds_no_port(world, daemon):
+    """A program that closes its listener and binds the port again has it at once, whoever looks at what it holds. The looks are
+    those at a cgroup that is refused for another process of it, which comes later; without that one it is adopted."""
+    session = new_session("rebinds")
+    daemon.api.create(session, "PUBLIC")
+    with moved(world) as (folder, agent):
+        rebinds = base.popen([*world.enter(), base.PYTHON, "-c", REBINDS], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            attach_pid(folder, rebinds.pid)
+            assert rebinds.stdout.readline() == b"up\n"
+            late = world.agent(world.host)
+            late.call("hold", keep="h", family=4)
+            attach_pid(folder, late.process.pid)
+            assert {adopt(daemon, session, folder)[1].get("error") for _ in range(LOOKS)} == {"held_sockets"}
+            world.drop(late)
+            attach_pid(folder, agent.process.pid)
+            status, answer = adopt(daemon, session, folder)
+            assert status == 201, answer
+        finally:
+            rebinds.stdin.close()
+            said = rebinds.stdout.read()
+            base.reap(rebinds)
+    times, refused = map(int, said.split())
+    assert times >= LOOKS and not refused, (times, refused)
 
 
 def made(daemon, session):

@@ -157,6 +157,28 @@ def test_under_churn(daemon, boxes, kind):
     nothing_late(daemon, before)
 
 
+def test_sockets_that_are_made_at_once(daemon, boxes):
+    """Several processes look for a slot in the same blocks at the same time: none of their sockets is missing, and none is there twice."""
+    for _ in range(2 * ROUNDS):
+        box = boxes("FULL")
+        assert box.payload("cuts", "churn", far4=FAR[4], sink=SINK)[1]["said"] == "churns"
+        assert base.eventually(lambda: len(open_sockets(box)) > 20), "the control"
+        (box.cgroup / "cgroup.freeze").write_text("1")
+        assert base.eventually(lambda: "frozen 1" in (box.cgroup / "cgroup.events").read_text())
+        have, noted = cookies(box), sockets_of(daemon, box)
+        assert len(have) > 20 and have <= set(noted)
+        assert len(noted) == len(set(noted))
+        assert all(slot["cookie"] != 2**64 - 1 for block in blocks_of(daemon, box) for slot in block["value"]["slots"])
+        end(box)
+
+
+def cookies(box):
+    """Of the sandbox's sockets to the far end, by the kernel's tables."""
+    text = base.sh(*box.enter(), "ss", "-H", "-t", "-u", "-n", "-e", "--cgroup", "dst", FAR[4]).stdout
+    mine = [line for line in text.splitlines() if any(w.startswith("cgroup:") and str(box.cgroup).endswith(w[7:]) for w in line.split())]
+    return {int(w[3:], 16) for line in mine for w in line.split() if w.startswith("sk:")}
+
+
 def drained(deaf):
     """The far end reads what its kernel has, whereupon that tells every sender that there is room: bytes that came."""
     deaf.setblocking(False)
@@ -271,13 +293,18 @@ def test_datagrams_in_the_queue_of_a_device(world, daemon, boxes, port, peer):
             end(box)
 
 
+def blocks_of(daemon, box):
+    return [e for e in bpf.dump(daemon, "np_sockets") if e["key"]["cgroup_id"] == int(box.info["cgroup_id"])]
+
+
 def sockets_of(daemon, box):
-    return [e["key"] for e in bpf.dump(daemon, "np_sockets") if e["key"]["cgroup_id"] == int(box.info["cgroup_id"])]
+    """Cookies of all that are in its list, or were."""
+    return [slot["cookie"] for block in blocks_of(daemon, box) for slot in block["value"]["slots"] if slot["cookie"]]
 
 
 def forget(daemon, box):
-    for key in sockets_of(daemon, box):
-        raw = key["cgroup_id"].to_bytes(8, "little") + key["slot"].to_bytes(4, "little") + bytes(4)
+    for key in [block["key"] for block in blocks_of(daemon, box)]:
+        raw = key["cgroup_id"].to_bytes(8, "little") + key["block"].to_bytes(4, "little") + bytes(4)
         base.sh("/usr/sbin/bpftool", "map", "delete", "pinned", daemon.pins / "maps/np_sockets", "key", *map(str, raw))
 
 
@@ -308,10 +335,10 @@ def test_a_list_without_room(daemon, boxes):
 @contextlib.contextmanager
 def filled(daemon):
     """No room in np_sockets for anybody: entries of a sandbox that is not there."""
-    room = 262144
+    room, size = 65536, 16 * 24
     fd = bpf.obj_get(daemon.pins / "maps/np_sockets")
     keys = ctypes.create_string_buffer(b"".join(b"\xff" * 8 + struct.pack("Q", i) for i in range(room)))
-    values = ctypes.create_string_buffer(24 * room)
+    values = ctypes.create_string_buffer(size * room)
 
     def batch(command, count):
         """How many were done."""
@@ -336,7 +363,7 @@ def test_the_list_outlives_its_sandbox_by_nothing(daemon, boxes):
     ident = int(box.info["cgroup_id"])
     box.close()
     assert base.eventually(lambda: not [e for e in bpf.dump(daemon, "np_sandboxes") if e["key"] == ident], 10)
-    assert base.eventually(lambda: sockets_of(daemon, box) == [])
+    assert base.eventually(lambda: blocks_of(daemon, box) == [])
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])

@@ -115,6 +115,24 @@ def test_the_receivers_gate_alone(world, make_daemon):
         assert target.refusals("inbound")[-1]["hook"] == "ingress"
 
 
+def test_the_senders_gate_alone(world, make_daemon):
+    """Without all that looks at calls, and at the receiver's side: what a sandbox in FULL sends over loopback is judged by who gets it."""
+    d = make_daemon().start()
+    with Launched(d, "FULL") as target, Launched(d, "FULL") as sender:
+        with d.without("connect4", "connect6", "sendmsg4", "sendmsg6", "ingress"), \
+                listening(world.outside, family=4, addr="127.0.0.1", kind="dgram") as port:
+            probe = lambda: sender.try_("sendto", family=4, addr="127.0.0.1", port=port) == "EPERM"
+            assert base.eventually(probe), "the kernel takes a program away a little after its link; then np_egress refuses"
+            ways = itertools.product(("stream", "dgram"), ((4, "127.0.0.1"), (6, "::1")))
+            for receiver, (kind, (family, addr)) in itertools.product((world.outside, target, sender), ways):
+                mark, own, where = base.token(), receiver is sender, {"family": family, "addr": addr}
+                where["port"] = receiver.call("listen", keep="r", kind=kind, **where)["port"]
+                got = reach(sender, kind, mark=mark, answers=own, **where)
+                assert (got == "ok") == own and bool(receiver.call("records", keep="r")["records"]) == own, (kind, addr)
+                receiver.call("close", keep="r")
+        assert sender.refusals("host_loopback")[-1]["hook"] == "egress"
+
+
 # -- made while a packet is on its way -----------------------------------------------------------
 
 class Queue:

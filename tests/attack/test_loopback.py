@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Loopback is private: a sandbox reaches what it opened itself, and neither the host nor another sandbox,
 by whatever name of this host it calls."""
+import itertools
+
 import pytest
 
 from lib import base
@@ -31,7 +33,10 @@ def reach(agent, transport, family, addr, port, mark, timeout=30):
 
 
 class Target:
-    """Listeners in one place: one a family and transport, on the wildcard address."""
+    """Listeners in one place: one a family and transport, on the wildcard address. Their ports are none that the kernel gives away: where
+    they are another namespace's, a datagram from such a port to itself would come back."""
+
+    NUMBERS = itertools.count(24600)
 
     def __init__(self, agent, name):
         self.agent, self.name, self.ports = agent, name, {}
@@ -39,7 +44,7 @@ class Target:
             for transport in ("stream", "dgram"):
                 keep = f"{name}{family}{transport}"
                 self.ports[family, transport] = agent.call("listen", keep=keep, family=family, addr=WILD[family],
-                                                           kind=transport)["port"]
+                                                           kind=transport, port=next(self.NUMBERS))["port"]
 
     def seen(self, mark):
         return self.agent.call("records", mark=mark)["records"]
@@ -188,6 +193,39 @@ def test_a_port_of_the_host_cannot_be_shared(world, pool, mode, transport):
     finally:
         host.stdin.close()
         base.reap(host)
+
+
+@pytest.mark.parametrize("family, addr", [(4, "127.0.0.1"), (6, "::1")])
+@pytest.mark.parametrize("mode", MODES)
+def test_who_has_the_port_after_the_sandbox(world, pool, mode, family, addr):
+    """What the gate remembers of who was there is no way to who is there now: not for the socket that was there, nor for a new one.
+    A caller is refused and does not wait."""
+    box = pool(mode)
+    if box.apart:
+        return  # the host's ports are none of its own
+    for transport in ("stream", "dgram"):
+        where = {"family": family, "addr": addr}
+        where["port"] = box.call("listen", keep="own", kind=transport, **where)["port"]
+        assert reach(box.agent, transport, mark="x", **where) == "ok"
+        box.call("hold", keep="sender", family=family, kind="dgram")
+        for _ in range(3 if transport == "dgram" else 0):
+            box.call("send", keep="sender", data="x", **where)
+        box.call("close", keep="own")
+        mark = base.token()
+        assert base.eventually(lambda: world.outside.try_("listen", keep="later", kind=transport, **where) == "ok")
+        try:
+            if transport == "dgram":
+                assert box.try_("send", keep="sender", data=mark, **where) != "ok"
+                assert box.try_("sendto", data=mark, **where) == "ECONNREFUSED"
+            else:
+                assert box.try_("dial", data=mark, **where) == "ECONNREFUSED"
+            assert world.outside.call("records", keep="later")["records"] == []
+        finally:
+            world.outside.call("close", keep="later")
+            box.call("close", keep="sender")
+        assert base.eventually(lambda: box.try_("listen", keep="own", kind=transport, **where) == "ok")
+        assert reach(box.agent, transport, mark="x", **where) == "ok", "it is the sandbox's again"
+        box.call("close", keep="own")
 
 
 @pytest.mark.parametrize("transport", ["stream", "dgram"])

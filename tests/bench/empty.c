@@ -4,7 +4,8 @@
  *
  *   empty CGROUP      says "ready"; each line on stdin is answered by "RUN-TIME-NS RUN-COUNT" of all of them
  *
- * The device programs go on every device of the network namespace that it runs in. All go away with this process.
+ * The device programs go on every device of the network namespace that it runs in, and the one of look-ups on that. All go away with
+ * this process.
  */
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
@@ -22,8 +23,11 @@ static const struct {
 	{ BPF_PROG_TYPE_CGROUP_SKB, BPF_CGROUP_INET_EGRESS, 1 },
 	{ BPF_PROG_TYPE_CGROUP_SKB, BPF_CGROUP_INET_INGRESS, 1 },
 	{ BPF_PROG_TYPE_CGROUP_SOCK, BPF_CGROUP_INET_SOCK_CREATE, 1 },
+	{ BPF_PROG_TYPE_CGROUP_SOCK, BPF_CGROUP_INET_SOCK_RELEASE, 1 },
 	{ BPF_PROG_TYPE_CGROUP_SOCK_ADDR, BPF_CGROUP_INET4_CONNECT, 1 },
 	{ BPF_PROG_TYPE_CGROUP_SOCK_ADDR, BPF_CGROUP_UDP4_SENDMSG, 1 },
+	{ BPF_PROG_TYPE_SOCK_OPS, BPF_CGROUP_SOCK_OPS, 1 },
+	{ BPF_PROG_TYPE_SK_LOOKUP, BPF_SK_LOOKUP, SK_PASS },
 	{ BPF_PROG_TYPE_SCHED_CLS, TCX_EGRESS, -1 },
 };
 #define HOOKS (sizeof(hooks) / sizeof(hooks[0]))
@@ -51,17 +55,18 @@ static void attach_to(size_t hook, int target)
 int main(int argc, char **argv)
 {
 	int cgroup = argc == 2 ? open(argv[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	int netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	struct if_nameindex *devices = if_nameindex();
 	char line[16];
 
-	if (cgroup < 0 || !devices)
+	if (cgroup < 0 || netns < 0 || !devices)
 		errx(2, "usage: empty CGROUP");
 	for (size_t i = 0; i < HOOKS; i++) {
 		progs[i] = load(hooks[i].type, hooks[i].attach, hooks[i].answer);
 		if (progs[i] < 0)
 			err(1, "empty program, type %u", hooks[i].type);
 		if (hooks[i].attach != TCX_EGRESS)
-			attach_to(i, cgroup);
+			attach_to(i, hooks[i].attach == BPF_SK_LOOKUP ? netns : cgroup);
 		for (struct if_nameindex *d = devices; hooks[i].attach == TCX_EGRESS && d->if_index; d++)
 			attach_to(i, (int)d->if_index);
 	}

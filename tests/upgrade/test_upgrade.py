@@ -23,7 +23,7 @@ from lib.world import FAR, FAR_OTHER, SINK, World
 
 NOW = re.search(r"NP_ABI_VERSION (\d+)", (base.ROOT / "include/sandbox.h").read_text())[1]
 # Version: the map that has its sandboxes.
-MAPS = {4: "np_boxes", 6: "np_sandboxes"}
+MAPS = {4: "np_boxes", 7: "np_sandboxes"}
 OLD = {n: base.ROOT / f"build/abi{n}/build" for n in MAPS}
 if not all((folder / "netpawld").exists() for folder in OLD.values()):
     pytest.skip("there is no build of an older version: they are made from the repository's history", allow_module_level=True)

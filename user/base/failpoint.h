@@ -27,10 +27,23 @@ static inline void failpoint_hold(const char *name)
 	while (wanted && !strcmp(wanted, name))
 		pause();
 }
+/* A bound that a test would take too long, or may not, go beyond: it sets this variable to a lower one. */
+static inline unsigned failpoint_bound(const char *variable, unsigned bound)
+{
+	const char *text = getenv(variable);
+
+	return text ? (unsigned)strtoul(text, NULL, 10) : bound;
+}
 #else
 static inline void failpoint(const char *name)
 {
 	(void)name;
+}
+
+static inline unsigned failpoint_bound(const char *variable, unsigned bound)
+{
+	(void)variable;
+	return bound;
 }
 
 static inline void failpoint_hold(const char *name)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Is the gate whole? Whoever is root can remove a pin, detach a program, remove a cgroup; by mistake more often than not.
- * Nothing of that is told to us, so somebody looks, and puts back what he can. What he cannot is said, and no raise is
- * acknowledged until it is there again.
+ * Is the gate whole? Root can remove a pin, detach a program or remove a cgroup; most often by mistake. The kernel does
+ * not report any of that, so the daemon looks periodically and puts back what it can. What it cannot put back is
+ * reported, and no raise is acknowledged until it is there again.
  */
 #include <errno.h>
 #include <stdio.h>

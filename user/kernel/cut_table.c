@@ -86,7 +86,7 @@ static void on_recheck(void *data, uint32_t events)
 
 /* -- whether they are complete ------------------------------------------------------------------- */
 
-/* PIN_DIR/v7/noted, a symbolic link as PIN_DIR/v7/build is one: since a pass over the host's tables no program has come to a cgroup.
+/* PIN_DIR/v8/noted, a symbolic link as PIN_DIR/v8/build is one: since a pass over the host's tables no program has come to a cgroup.
  * The programs go on noting while no daemon runs, so that the next one of the same build, which finds all of them in their places, does
  * not have to look through the tables of every network namespace. Gone before the first program is attached: a crash leaves none. */
 static void mark_path(const struct kernel *kernel, char path[static FS_PATH_SIZE])
@@ -250,18 +250,17 @@ bool lists_serve(struct kernel *kernel, const struct cut_job *job)
 	return !kernel->lists.off && lists_note(kernel) == 0 && !has_forwards(kernel, job);
 }
 
-/* Ends sockets that a walk has named, or counts them as left when there have been enough. */
+/* Ends sockets that a walk has named, or counts them as left: when they would be too many, these and all that come after them. */
 static void orders_do(struct kernel *kernel, const struct cut_job *job, uint64_t cgroup_id, unsigned n,
 		      struct diag_result *done)
 {
-	unsigned had = done->destroyed + done->gone + done->failed, now = n;
+	unsigned had = done->destroyed + done->gone + done->failed;
 
-	if (job->most)
-		now = had >= job->most ? 0 : job->most - had < n ? job->most - had : n;
-	if (now)
-		diag_destroy(namespace_diag(kernel, kernel_netns_find(kernel, cgroup_id)), kernel->lists.orders, now,
+	if (job->most && (kernel->lists.left || had + n > job->most))
+		kernel->lists.left += n;
+	else
+		diag_destroy(namespace_diag(kernel, kernel_netns_find(kernel, cgroup_id)), kernel->lists.orders, n,
 			     done);
-	kernel->lists.left += n - now;
 }
 
 /* The pass over the sockets of one sandbox. -EAGAIN: they are not all in its list, or would not go. */

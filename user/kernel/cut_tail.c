@@ -7,13 +7,13 @@
  * socket was made in, and each packet anew.
  *
  * What is left is to end the sockets, so that programs get an error instead of silence. The kernel takes 2 us for each, and a
- * thousand of them need not keep the acknowledgement waiting: the first NP_CUT_AT_ONCE are ended while the disk writes, the
- * others here, right after the answer. Until that is done np_cut_targets has the sandbox, so that the next daemon
+ * thousand of them need not keep the acknowledgement waiting: up to NP_CUT_AT_ONCE are ended while the disk writes, more than
+ * these here, right after the answer. Until that is done np_cut_targets has the sandbox, so that the next daemon
  * does it if this one dies.
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/timerfd.h>
+#include <sys/eventfd.h>
 
 #include "base/failpoint.h"
 #include "base/log.h"
@@ -23,7 +23,7 @@
 /* From either thread (base/beside.h): the loop's own tasks are for its thread only. */
 static void tail_wake(struct cut_tail *tail)
 {
-	timerfd_settime(tail->timer_fd, 0, &(struct itimerspec){ .it_value.tv_nsec = 1 }, NULL);
+	eventfd_write(tail->wake_fd, 1);
 }
 
 /* most: as in cut_job. True: there is more. */
@@ -45,17 +45,18 @@ static bool tail_cut(struct kernel *kernel, unsigned most)
 	if (left && tail->turns)
 		return true;
 	tail->n = 0;
-	cut_unname(kernel, &job);
+	if (r == 0) /* else the next daemon tries again */
+		cut_unname(kernel, &job);
 	return false;
 }
 
 static void on_tail(void *data, uint32_t events)
 {
 	struct kernel *kernel = data;
-	uint64_t count;
+	eventfd_t count;
 
 	(void)events;
-	if (read(kernel->tail.timer_fd, &count, sizeof(count)) < 0 || !kernel->tail.n)
+	if (eventfd_read(kernel->tail.wake_fd, &count) < 0 || !kernel->tail.n)
 		return;
 	failpoint("before_tail");
 	kernel->tail.turns--;
@@ -67,10 +68,10 @@ int tail_open(struct kernel *kernel)
 {
 	struct cut_tail *tail = &kernel->tail;
 
-	tail->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (tail->timer_fd < 0)
+	tail->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (tail->wake_fd < 0)
 		return -errno;
-	return loop_watch(kernel->config.loop, tail->timer_fd, EPOLLIN, on_tail, kernel);
+	return loop_watch(kernel->config.loop, tail->wake_fd, EPOLLIN, on_tail, kernel);
 }
 
 void tail_close(struct kernel *kernel)
@@ -79,9 +80,9 @@ void tail_close(struct kernel *kernel)
 
 	if (tail->n)
 		tail_cut(kernel, 0);
-	if (tail->timer_fd >= 0)
-		loop_unwatch(kernel->config.loop, tail->timer_fd);
-	cleanup_close(&tail->timer_fd);
+	if (tail->wake_fd >= 0)
+		loop_unwatch(kernel->config.loop, tail->wake_fd);
+	cleanup_close(&tail->wake_fd);
 }
 
 bool tail_has(const struct kernel *kernel, uint64_t cgroup_id)
@@ -95,16 +96,18 @@ bool tail_has(const struct kernel *kernel, uint64_t cgroup_id)
 
 bool tail_has_room(const struct kernel *kernel, const struct cut_job *job)
 {
-	return kernel->tail.timer_fd >= 0 && kernel->tail.n + job->n <= ARRAY_SIZE(kernel->tail.ids);
+	return kernel->tail.wake_fd >= 0 && kernel->tail.n + job->n <= ARRAY_SIZE(kernel->tail.ids);
 }
 
+_Static_assert(NP_CUT_ORDERS <= NP_CUT_TURN, "what one walk has named is ended in one turn");
+
 /* A sandbox may bind its UDP sockets anew as fast as they are ended, and others wait for the loop: as many turns as what there is needs,
- * and a few. */
+ * and a few. What is no longer ended in a turn, because a walk has named too many, are fewer than were. */
 void tail_add(struct kernel *kernel, const struct cut_job *job, unsigned left)
 {
 	struct cut_tail *tail = &kernel->tail;
 
-	tail->turns = (tail->n ? tail->turns : 0) + left / NP_CUT_TURN + 3;
+	tail->turns = (tail->n ? tail->turns : 0) + 2 * left / NP_CUT_TURN + 3;
 	memcpy(tail->ids + tail->n, job->ids, job->n * sizeof(*job->ids));
 	tail->n += job->n;
 	tail_wake(tail);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/array.h"
 #include "base/fs.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -136,11 +137,51 @@ static int device_attach(struct kernel *kernel, const struct namespace *ns, unsi
 	return device_attach_clsact(kernel, ifindex, in);
 }
 
-/* The near end of a way out that a sandbox has of its own. What comes in there still has its socket, and has waited in a queue since
- * it was judged last: it is judged once more before the host takes it for its own to forward. */
-static bool device_leads_in(const struct namespace *ns, const char *name)
+/* -- devices that lead to sandboxes ------------------------------------------------------------------ */
+
+static int namespace_number(struct namespace *ns)
 {
-	return !ns && !strncmp(name, WAY_OUT_PREFIX, strlen(WAY_OUT_PREFIX));
+	if (ns->number < 0)
+		ns->number = interfaces_netns_number(ns->pub.fd);
+	return ns->number;
+}
+
+static int number_compare(const void *a, const void *b)
+{
+	const int x = *(const int *)a, y = *(const int *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The numbers of the namespaces that sandboxes live in, in order. Asked for behind the list of devices, which gives them out. */
+static int numbers_list(const struct kernel *kernel, int **ret, size_t *ret_n)
+{
+	_free_ int *list = NULL;
+	size_t n = 0, room = 0;
+
+	for (struct namespace *ns = namespace_next(kernel, NULL); ns; ns = namespace_next(kernel, ns)) {
+		if (!ns->pub.wired || namespace_number(ns) < 0)
+			continue;
+		if (ARRAY_RESERVE(list, room, n + 1) < 0)
+			return -ENOMEM;
+		list[n++] = ns->number;
+	}
+	if (n)
+		qsort(list, n, sizeof(*list), number_compare);
+	*ret = take_ptr(list);
+	*ret_n = n;
+	return 0;
+}
+
+/* The host's end of a pair that leads to a sandbox: of a way out that it has of its own, or of a container's network. What comes in
+ * there still has its socket, and has waited in a queue, or for a CPU, since it was judged last: it is judged once more before the
+ * host takes it for its own to forward. */
+static bool device_leads_in(const struct interface *device, const int *numbers, size_t n)
+{
+	if (!strncmp(device->name, WAY_OUT_PREFIX, strlen(WAY_OUT_PREFIX)))
+		return true;
+	return n && device->peer_netns >= 0 &&
+	       bsearch(&device->peer_netns, numbers, n, sizeof(*numbers), number_compare);
 }
 
 /* ns NULL: the host's. The caller is there. */
@@ -148,10 +189,13 @@ static int devices_attach_in(struct kernel *kernel, struct namespace *ns, unsign
 {
 	uint64_t *seen = ns ? &ns->devices_seen : &kernel->devices_seen, mark;
 	_free_ struct interface *devices = NULL;
-	size_t n = 0;
+	_free_ int *numbers = NULL;
+	size_t n = 0, n_numbers = 0;
 	int result = interfaces_list(&devices, &n);
 	const bool all = result == 0;
 
+	if (result >= 0 && !ns)
+		result = numbers_list(kernel, &numbers, &n_numbers);
 	if (result < 0)
 		return result;
 	result = 0;
@@ -159,7 +203,7 @@ static int devices_attach_in(struct kernel *kernel, struct namespace *ns, unsign
 	for (size_t i = 0; i < n; i++) {
 		int r = device_attach(kernel, ns, devices[i].index, false);
 
-		if (r == 0 && device_leads_in(ns, devices[i].name))
+		if (r == 0 && !ns && device_leads_in(&devices[i], numbers, n_numbers))
 			r = device_attach(kernel, ns, devices[i].index, true);
 		if (r == -ENODEV)
 			continue; /* gone in the meantime */
@@ -272,10 +316,27 @@ int devices_follow(struct namespace *ns)
 	return netns_call(ns->pub.fd, container_look, ns);
 }
 
+/* Those of the host's devices that lead there; the list is what gives the namespace its number. */
+static int devices_lead_in(struct namespace *ns)
+{
+	_free_ struct interface *devices = NULL;
+	size_t n = 0;
+	int r = interfaces_list(&devices, &n);
+
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		if (devices[i].peer_netns >= 0 && devices[i].peer_netns == namespace_number(ns)) {
+			r = device_attach(ns->kernel, NULL, devices[i].index, true);
+			r = r == -ENODEV ? 0 : r; /* gone in the meantime */
+		}
+	return r < 0 ? r : 0;
+}
+
 int devices_watch(struct namespace *ns)
 {
 	int r = netns_call(ns->pub.fd, container_open, ns);
 
+	if (r == 0)
+		r = devices_lead_in(ns);
 	return r < 0 ? r : loop_watch(ns->kernel->config.loop, ns->netlink_fd, EPOLLIN, on_container, ns);
 }
 

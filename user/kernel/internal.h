@@ -86,7 +86,7 @@ struct cut_lists {
 
 /* cut_tail.c: sandboxes whose last sockets are ended when their cut is acknowledged */
 struct cut_tail {
-	int timer_fd;
+	int wake_fd;
 	uint64_t ids[NP_SANDBOXES_PER_SESSION];
 	size_t n;
 	unsigned turns; /* that are left for them */
@@ -100,7 +100,7 @@ struct cut_job {
 	bool listed;  /* by the sandboxes' lists, rather than the host's tables */
 	unsigned all; /* of every sandbox, NP_CUT_NOTE only: 1, or NP_CUT_ALL_ANEW */
 	unsigned
-		most; /* sockets that are ended in one pass, listed ones: the others are counted, and left; 0: no bound */
+		most; /* sockets that are ended in one pass, listed ones: those of a walk that has more are counted, and left; 0: no bound */
 };
 
 struct kernel {
@@ -270,6 +270,7 @@ struct namespace
 	struct kernel *kernel;
 	int diag_fd, netlink_fd;
 	uint64_t devices_seen; /* as the host's in struct kernel */
+	int number; /* by which the host knows it, while a device of the host leads there; -1: not known to us */
 };
 int namespaces_open(struct kernel *kernel); /* finds those that a predecessor knew */
 void namespaces_close(struct kernel *kernel);

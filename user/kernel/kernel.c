@@ -138,7 +138,7 @@ int kernel_open(const struct kernel_config *config, struct kernel **ret, char pr
 		return -ENOMEM;
 	kernel_quiet();
 	kernel->config = *config;
-	kernel->lists.diag_fd = kernel->lists.timer_fd = kernel->tail.timer_fd = -1;
+	kernel->lists.diag_fd = kernel->lists.timer_fd = kernel->tail.wake_fd = -1;
 	kernel->lock_fd = kernel->netlink_fd = kernel->inotify_fd = kernel->cut_tcp = kernel->cut_udp = -1;
 	r = netns_cookie(&kernel->netns);
 	if (r == 0)

@@ -36,6 +36,7 @@ bool kernel_took_over(const struct kernel *kernel);
 /* Detaches and unpins the gate of an older ABI version that is there beside ours: when the record is joined with the
  * kernel and a policy holds. *ret_from: its version; 0: there was none. *ret_sandboxes: how many came over. */
 int kernel_upgrade_finish(struct kernel *kernel, unsigned *ret_from, unsigned *ret_sandboxes);
+bool kernel_is_upgrade(const struct kernel *kernel); /* what the gate has counted begins anew with this start */
 
 struct gate kernel_gate(struct kernel *kernel);
 

@@ -217,7 +217,9 @@ static int namespace_new(struct kernel *kernel, int fd, bool wired, struct names
 		close(fd);
 		return -ENOMEM;
 	}
-	*ns = (struct namespace){ .pub.fd = fd, .kernel = kernel, .diag_fd = -1, .netlink_fd = -1, .pub.wired = wired };
+	*ns = (struct namespace){
+		.pub.fd = fd, .kernel = kernel, .diag_fd = -1, .netlink_fd = -1, .number = -1, .pub.wired = wired
+	};
 	r = fstat(fd, &st) < 0 ? -errno : 0;
 	ns->pub.inode = st.st_ino;
 	if (r == 0)

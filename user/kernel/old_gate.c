@@ -87,6 +87,24 @@ static void abi6_home_read(__u64 key, const void *value, __u64 *ret_cgroup_id, s
 	*ret = (struct np_home){ .netns = key };
 }
 
+/* -- ABI 7 ---------------------------------------------------------------------------- */
+
+struct abi7_home {
+	__u64 netns;
+	__u32 bound;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct abi7_home) == 16, "the layout of ABI 7 does not change any more");
+
+static void abi7_home_read(__u64 key, const void *value, __u64 *ret_cgroup_id, struct np_home *ret)
+{
+	struct abi7_home old;
+
+	memcpy(&old, value, sizeof(old));
+	*ret_cgroup_id = key;
+	*ret = (struct np_home){ .netns = old.netns, .bound = old.bound };
+}
+
 /* -- the table --------------------------------------------------------------------------- */
 
 static const struct old_gate old_gates[] = {
@@ -97,6 +115,9 @@ static const struct old_gate old_gates[] = {
 	/* likewise, and np_namespaces */
 	{ 6, "np_sandboxes", sizeof(struct abi5_sandbox), offsetof(struct abi5_sandbox, session), abi5_rung_read,
 	  "np_namespaces", sizeof(struct abi6_namespace), abi6_home_read },
+	/* likewise, and np_homes */
+	{ 7, "np_sandboxes", sizeof(struct abi5_sandbox), offsetof(struct abi5_sandbox, session), abi5_rung_read,
+	  "np_homes", sizeof(struct abi7_home), abi7_home_read },
 };
 
 const struct old_gate *old_gate_at(size_t i)

@@ -2,16 +2,16 @@
 /*
  * The directory on the bpf file system that holds the gate while no daemon runs:
  *
- *   PIN_DIR/v6/maps/np_sandboxes ...      maps, for bpftool
- *   PIN_DIR/v6/scratch/np_cut ...         maps that are scratch paper, for the next daemon of this build
- *   PIN_DIR/v6/progs/np_connect4 ...      programs, for it and for bpftool
- *   PIN_DIR/v6/build                      which build they are of: see same_build.c
- *   PIN_DIR/v6/noted                      no socket of a sandbox is missing in np_sockets: see cut_table.c
- *   PIN_DIR/v6/links/slice/np_connect4    what keeps the programs attached to the slice
- *   PIN_DIR/v6/links/c1234/np_connect4    ... to the adopted cgroup with id 1234
- *   PIN_DIR/v6/links/lsm/np_lsm_connect   ... to the whole kernel, where it takes LSM programs
- *   PIN_DIR/v6/devices/if2                ... to network device 2
- *   PIN_DIR/v6/links/net/np_inbound       ... to the network namespace
+ *   PIN_DIR/v8/maps/np_sandboxes ...      maps, for bpftool
+ *   PIN_DIR/v8/scratch/np_cut ...         maps that are scratch paper, for the next daemon of this build
+ *   PIN_DIR/v8/progs/np_connect4 ...      programs, for it and for bpftool
+ *   PIN_DIR/v8/build                      which build they are of: see same_build.c
+ *   PIN_DIR/v8/noted                      no socket of a sandbox is missing in np_sockets: see cut_table.c
+ *   PIN_DIR/v8/links/slice/np_connect4    what keeps the programs attached to the slice
+ *   PIN_DIR/v8/links/c1234/np_connect4    ... to the adopted cgroup with id 1234
+ *   PIN_DIR/v8/links/lsm/np_lsm_connect   ... to the whole kernel, where it takes LSM programs
+ *   PIN_DIR/v8/devices/if2                ... to network device 2
+ *   PIN_DIR/v8/links/net/np_inbound       ... to the network namespace
  *
  * A gate of an older version lies beside it, in a directory of its own, while it is taken over: see upgrade.c.
  */

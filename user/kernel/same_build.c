@@ -4,7 +4,7 @@
  * program once more, which is most of a start. The pins say what they are, in a symbolic link, which a bpf file system can
  * hold beside them, and which nobody but root can make there:
  *
- *   PIN_DIR/v6/build -> HASH/FEATURES/SETTINGS/ID/ID/...
+ *   PIN_DIR/v8/build -> HASH/FEATURES/SETTINGS/ID/ID/...
  *
  * HASH is of the object that was loaded, FEATURES are those of this kernel that it uses, SETTINGS the bytes of its .rodata,
  * and then come the kernel's numbers of all its programs and maps, which no other program or map of this boot has. All of it

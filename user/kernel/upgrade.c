@@ -327,6 +327,11 @@ int upgrade_remove_old(const char *pin_dir)
 	return result;
 }
 
+bool kernel_is_upgrade(const struct kernel *kernel)
+{
+	return kernel->upgraded_from;
+}
+
 int kernel_upgrade_finish(struct kernel *kernel, unsigned *ret_from, unsigned *ret_sandboxes)
 {
 	*ret_from = kernel->upgraded_from;

@@ -30,8 +30,9 @@ static void watch_drop(struct kernel *kernel, struct watch *w)
 	free(w);
 }
 
-/* One look at what there is: whoever makes cgroups in a directory that is his (a user's containers, containers in one) can do that faster than
- * they are looked at, and others wait. What came together is told once: it is as it is now, whatever came of it before. */
+/* One look at what there is: an owner of a directory (a user's containers, containers in a container) can make
+ * cgroups there faster than they are looked at, and other sandboxes would wait. Changes that came together are
+ * reported once, as things are now. */
 static void on_inotify(void *data, uint32_t events)
 {
 	_Alignas(struct inotify_event) char buffer[4096];

@@ -697,7 +697,7 @@ static void the_shorter_way_lets_nothing_else_pass(void **state)
 						 "64:ff9b::a9fe:a9fe",
 						 "2002:a9fe:a9fe::1" };
 	const size_t n = sizeof(addresses) / sizeof(*addresses);
-	unsigned plain[2] = { 0 };
+	unsigned plain[2] = { 0 }, far = 0;
 
 	(void)state;
 	for (size_t i = 0; i < n; i++) {
@@ -718,6 +718,52 @@ static void the_shorter_way_lets_nothing_else_pass(void **state)
 		}
 	}
 	assert_true(plain[0] && plain[1]);
+	for (size_t i = 0; i < n; i++) {
+		for (int udp = 0; udp < 2; udp++) {
+			struct np_facts f = to(NP_FULL, udp ? NP_IPPROTO_UDP : NP_IPPROTO_TCP, addresses[i], 443);
+
+			f.opening = true;
+			f.many = np_addr_is_many(&f.addr);
+			if (!np_judge_plain_far(&f.addr))
+				continue;
+			assert_true(NP_REASON_ALLOWS(np_judge_out(&f)));
+			far++;
+		}
+	}
+	assert_int_equal(far % 2, 0);
+	assert_true(far && far < 2 * n);
+}
+
+/* To the sandbox itself, in whatever mode, a lookup among it. Who is there is looked up, by which no broadcast address is found. */
+static void the_shorter_way_to_itself_lets_nothing_else_pass(void **state)
+{
+	static const char *const addresses[] = {
+		"127.0.0.1", "127.8.8.8", "127.255.255.255", "0.0.0.0", "192.0.2.1",
+		"::1",	     "::",	  "ff02::1",	     "fe80::1", "2001:db8::1"
+	};
+	const size_t n = sizeof(addresses) / sizeof(*addresses);
+	unsigned own = 0;
+
+	(void)state;
+	for (size_t i = 0; i < n * n; i++) {
+		struct np_addr src = addr(addresses[i / n]), dst = addr(addresses[i % n]);
+
+		if (!np_judge_plain_own(&src, &dst))
+			continue;
+		own++;
+		assert_true(np_addr_is_loopback(&src));
+		for (unsigned how = 0; how < 12; how++) {
+			struct np_facts f = to(NP_FULL + how % 3, how / 3 % 2 ? NP_IPPROTO_UDP : NP_IPPROTO_TCP,
+					       addresses[i % n], how / 6 ? NP_DNS_PORT : 443);
+
+			f.local = true;
+			f.opening = true;
+			f.peer = NP_PEER_SELF;
+			f.many = np_addr_is_many(&f.addr);
+			assert_int_equal(np_judge_out(&f), NP_R_OWN_LOOPBACK);
+		}
+	}
+	assert_int_equal(own, 8); /* four sources, two destinations */
 }
 
 int main(void)
@@ -725,6 +771,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(localhost_is_one_address_of_each_family),
 		cmocka_unit_test(the_shorter_way_lets_nothing_else_pass),
+		cmocka_unit_test(the_shorter_way_to_itself_lets_nothing_else_pass),
 		cmocka_unit_test(the_host_is_closed_from_afar),
 		cmocka_unit_test(metadata_is_refused_in_every_mode_and_disguise),
 		cmocka_unit_test(modes_decide_what_leaves),

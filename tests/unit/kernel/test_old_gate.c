@@ -80,6 +80,19 @@ static void test_homes_of_abi6(void **state)
 	assert_null(old_gate_find(5)->homes);
 }
 
+static void test_homes_of_abi7(void **state)
+{
+	__u64 value[16 / 8] = { 99, 1 }, id = 0;
+	struct np_home home = { 0 };
+
+	(void)state;
+	assert_int_equal(old_gate_find(7)->home_size, sizeof(value));
+	old_gate_find(7)->home_read(4711, value, &id, &home);
+	assert_int_equal(id, 4711);
+	assert_int_equal(home.netns, 99);
+	assert_int_equal(home.bound, 1);
+}
+
 static void test_only_older_versions_are_in_the_table(void **state)
 {
 	(void)state;
@@ -99,6 +112,7 @@ int main(void)
 		cmocka_unit_test(test_what_abi4_never_wrote_is_closed),
 		cmocka_unit_test(test_rungs_of_abi5_are_as_they_are),
 		cmocka_unit_test(test_homes_of_abi6),
+		cmocka_unit_test(test_homes_of_abi7),
 		cmocka_unit_test(test_only_older_versions_are_in_the_table),
 	};
 
