@@ -105,7 +105,7 @@ def test_rules_that_somebody_flushes_are_put_back(nat, words):
     """Within a second, and nothing leaves with an address of its own meanwhile."""
     box, after = nat.box("FULL"), nat.last()
     whole = nat.nft("-t", "list", "table", "inet", "netpawl").stdout
-    assert whole.count("comment") == 10
+    assert whole.count("comment") == 11
     with nat.world.watch() as seen:
         box.call("hammer", keep="h", family=4, addr=FAR[4], port=9000, kind="dgram", pause=0.001, limit_s=60)
         try:
@@ -410,3 +410,42 @@ def test_its_share_of_the_hosts_connections(nat):
         assert other.payload("flows", "flows", addr=FAR[4], port=port, first=40000, count=1)[0] == 0
         assert base.eventually(lambda: came() > MOST, 20), "another's passes"
         assert came() == MOST + 1
+
+
+class Crowded(Daemon):
+    """To it, the host's table of connections has as many entries as a file says: the real bound is that of all namespaces."""
+
+    def argv(self, *more, **kw):
+        self.max = self.dir / "nf_conntrack_max"
+        argv, entered = super().argv(*more, **kw), self.world.enter()
+        assert argv[: len(entered)] == entered
+        mount = 'mount --bind "$0" /proc/sys/net/netfilter/nf_conntrack_max && exec "$@"'
+        return [*entered, "unshare", "-m", "sh", "-c", mount, str(self.max), *argv[len(entered):]]
+
+
+def test_the_hosts_table_of_connections_is_nearly_full(world):
+    """Sandboxes with a way out open no more of them, of whatever share; what is open goes on, and the host has the rest. With room
+    again they open some again."""
+    world.sysctl(world.host, FORWARDS)
+    base.sh(*world.enter(), "nft", "add table inet np-test; add chain inet np-test c { type filter hook input priority 0; }; "
+                                   "add rule inet np-test c ct state new accept")  # the host tracks its own connections, too
+    world.sysctl(world.host, {"net.netfilter.nf_conntrack_udp_timeout": 600})
+    daemon, opens = Crowded(world), lambda agent: agent.try_("dial", family=4, addr=FAR[4], port=9000, data="x", recv=1, timeout=2)
+    daemon.policy.write_text("version: 1\n" + base.permits("nat"))
+    (daemon.dir / "nf_conntrack_max").write_text("100000\n")
+    told = lambda kind: [e for e in daemon.api.events(reason=kind) if "nf_conntrack_max" in e["text"]]
+    with contextlib.closing(daemon), contextlib.ExitStack() as stack:
+        daemon.start()
+        box, other = (stack.enter_context(Box(daemon, "FULL")) for _ in range(2))
+        assert box.info["network"] == "nat"
+        box.call("dial", family=4, addr=FAR[4], port=9000, keep="open")
+        assert box.payload("flows", "flows", addr=FAR[4], port=9000, first=20000, count=900)[0] == 0
+        assert not told("degraded") and opens(other) == "ok", "the control"
+        daemon.max.write_text("1000\n")
+        assert base.eventually(lambda: told("degraded"), 20)
+        assert opens(other) == opens(box) == "TIMEOUT" and opens(world.outside) == "ok"
+        assert box.call("send", keep="open", data="on")["n"] == 2 and box.call("recv", keep="open", timeout=20)["data"] == "on"
+        assert not told("mended")
+        daemon.max.write_text("100000\n")
+        assert base.eventually(lambda: told("mended"), 20) and opens(other) == opens(box) == "ok"
+    base.sh(*world.enter(), "nft", "delete table inet np-test")

@@ -82,10 +82,15 @@ static void records_look(struct parts *parts, struct daemon *d)
 static void ways_out_look(struct parts *parts, struct daemon *d)
 {
 	static const char mended[] = "the nft table inet netpawl of sandboxes' ways out was gone, or not whole";
-	int r = d->supervisor ? supervisor_way_out_check(d->supervisor) : 0;
+	bool shut = false;
+	int r = d->supervisor ? supervisor_way_out_check(d->supervisor, &shut) : 0;
 
 	if (r < 0)
 		part_miss(parts, "the nft table inet netpawl is gone: sandboxes with network: nat reach nobody");
+	else if (shut)
+		part_miss(parts,
+			  "the host's table of connections (net.netfilter.nf_conntrack_max) is nearly full: sandboxes "
+			  "with network: nat open no new ones");
 	if (r > 0)
 		event_emit(d, &(struct event){ .reason = NP_R_MENDED, .who = "daemon", .text = mended });
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/if_addr.h>
+#include <linux/net_namespace.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,8 +37,10 @@ static int interface_take(void *data, const struct nlmsghdr *message)
 {
 	struct interfaces *all = data;
 	const struct ifinfomsg *info = NLMSG_DATA(message);
+	const void *peer_netns;
 	const char *name;
-	size_t size;
+	size_t size, peer_size = 0;
+	struct interface *new;
 
 	if (message->nlmsg_type != RTM_NEWLINK || message->nlmsg_len < NLMSG_LENGTH(sizeof(*info)))
 		return 0;
@@ -46,9 +49,36 @@ static int interface_take(void *data, const struct nlmsghdr *message)
 		return 0;
 	if (ARRAY_RESERVE(all->list, all->room, all->n + 1) < 0)
 		return -ENOMEM;
-	all->list[all->n] = (struct interface){ .index = (unsigned)info->ifi_index };
-	memcpy(all->list[all->n++].name, name, size < IF_NAMESIZE ? size : IF_NAMESIZE - 1);
+	new = &all->list[all->n++];
+	*new = (struct interface){ .index = (unsigned)info->ifi_index, .peer_netns = -1 };
+	memcpy(new->name, name, size < IF_NAMESIZE ? size : IF_NAMESIZE - 1);
+	peer_netns = attr_find(IFLA_RTA(info), IFLA_PAYLOAD(message), IFLA_LINK_NETNSID, &peer_size);
+	if (peer_netns && peer_size == sizeof(new->peer_netns))
+		memcpy(&new->peer_netns, peer_netns, peer_size);
 	return 0;
+}
+
+int interfaces_netns_number(int netns)
+{
+	const struct rtgenmsg any = { .rtgen_family = AF_UNSPEC };
+	const size_t head = NLMSG_LENGTH(NLMSG_ALIGN(sizeof(any)));
+	char answer[256] __attribute__((aligned(8)));
+	const struct nlmsghdr *message = (const struct nlmsghdr *)answer;
+	_close_ int fd = rtnl_open();
+	struct rtnl_request rq;
+	const void *number;
+	size_t size = 0;
+	int ret = -1;
+
+	rtnl_begin(&rq, RTM_GETNSID, 0, &any, sizeof(any));
+	rtnl_put(&rq, NETNSA_FD, &netns, sizeof(netns));
+	if (fd < 0 || rtnl_ask(fd, &rq, answer, sizeof(answer)) < 0 || message->nlmsg_type != RTM_NEWNSID ||
+	    message->nlmsg_len < head)
+		return -1;
+	number = attr_find((const struct rtattr *)(answer + head), message->nlmsg_len - head, NETNSA_NSID, &size);
+	if (number && size == sizeof(ret))
+		memcpy(&ret, number, size);
+	return ret;
 }
 
 int interfaces_list(struct interface **ret, size_t *ret_n)

@@ -15,7 +15,11 @@
 struct interface {
 	unsigned index;
 	char name[IF_NAMESIZE];
+	int peer_netns; /* of a pair whose other end is in another namespace: that one's number here; -1: none */
 };
+
+/* The number by which the caller's namespace knows another one, if it has a device that leads there; -1: it has none yet. */
+int interfaces_netns_number(int netns);
 
 /* 0; 1 when the list changed each time that it was read, and some may be missing; or -errno. *ret is for free(). */
 int interfaces_list(struct interface **ret, size_t *ret_n);

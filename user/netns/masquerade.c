@@ -15,8 +15,9 @@
 
 #define STRING_(x) #x
 #define STRING(x)  STRING_(x)
-#define MARK	   "netpawl 2" /* of each rule: changes with the rules */
-#define N_RULES	   10
+#define MARK	   "netpawl 3" /* of each rule: changes with the rules */
+#define MARK_SHUT  "netpawl shut"
+#define N_RULES	   11
 
 /*
  * One transaction: there is no moment without it. "add" makes none anew that is there, "flush" empties chains of rules and leaves
@@ -24,6 +25,7 @@
  *
  *   leaving  who has another source than the one that leads back there has made it up. A sandbox has no more than its share of the
  *            host's table of connections.
+ *   opening  a new connection: from none of them, while it is shut.
  *   coming   answers, and nobody who calls.
  *   here     to the host itself: the gate judges that by its ports; the source is checked all the same.
  */
@@ -33,26 +35,30 @@
 #define RULE(chain, text) "add rule inet netpawl " chain " " text " comment \"" MARK "\"\n"
 #define BUSY(set, type)	  "add set inet netpawl " set " { type " type "; size " STRING(NP_NAMESPACES_MAX) "; flags dynamic; }\n"
 #define FEW(set, source)  "ct state new add @" set " { " source " ct count over " STRING(NP_NAT_CONNECTIONS) " } drop"
-static const char table[] =
-	"add table inet netpawl\n"
-	BUSY("busy4", "ipv4_addr")
-	BUSY("busy6", "ipv6_addr")
-	CHAIN("leaving", "")
-	CHAIN("coming", "")
-	CHAIN("forward", BASE("filter hook forward priority -10"))
-	CHAIN("here", BASE("filter hook input priority -10"))
-	CHAIN("leaves_as_host", BASE("nat hook postrouting priority srcnat"))
-	"flush table inet netpawl\n"
-	RULE("forward", "iifname \"npnat*\" jump leaving")
-	RULE("forward", "oifname \"npnat*\" jump coming")
-	RULE("leaving", "oifname \"npnat*\" drop")
-	RULE("leaving", "fib saddr . iif oif missing drop")
-	RULE("leaving", FEW("busy4", "ip saddr"))
-	RULE("leaving", FEW("busy6", "ip6 saddr"))
-	RULE("coming", "ct direction reply ct state established,related accept")
-	RULE("coming", "drop")
-	RULE("here", "iifname \"npnat*\" fib saddr . iif oif missing drop")
-	RULE("leaves_as_host", "iifname \"npnat*\" masquerade");
+#define TABLE						\
+	"add table inet netpawl\n"	\
+	BUSY("busy4", "ipv4_addr") \
+	BUSY("busy6", "ipv6_addr") \
+	CHAIN("leaving", "") \
+	CHAIN("opening", "") \
+	CHAIN("coming", "") \
+	CHAIN("forward", BASE("filter hook forward priority -10")) \
+	CHAIN("here", BASE("filter hook input priority -10")) \
+	CHAIN("leaves_as_host", BASE("nat hook postrouting priority srcnat")) \
+	"flush table inet netpawl\n" \
+	RULE("forward", "iifname \"npnat*\" jump leaving") \
+	RULE("forward", "oifname \"npnat*\" jump coming") \
+	RULE("leaving", "oifname \"npnat*\" drop") \
+	RULE("leaving", "fib saddr . iif oif missing drop") \
+	RULE("leaving", "ct state new jump opening") \
+	RULE("leaving", FEW("busy4", "ip saddr")) \
+	RULE("leaving", FEW("busy6", "ip6 saddr")) \
+	RULE("coming", "ct direction reply ct state established,related accept") \
+	RULE("coming", "drop") \
+	RULE("here", "iifname \"npnat*\" fib saddr . iif oif missing drop") \
+	RULE("leaves_as_host", "iifname \"npnat*\" masquerade")
+static const char table[] = TABLE;
+static const char table_shut[] = TABLE "add rule inet netpawl opening drop comment \"" MARK_SHUT "\"\n";
 // clang-format on
 
 /* Where there is none, or no descriptor left, libnftables ends the process. */
@@ -105,12 +111,15 @@ static bool table_is_whole(const char *listed)
 	return n == N_RULES;
 }
 
-int masquerade_ensure(void)
+int masquerade_ensure(bool shut)
 {
-	if (table_is_whole(nft_run("list table inet netpawl")))
+	const char *listed = nft_run("list table inet netpawl");
+	const bool whole = table_is_whole(listed);
+
+	if (whole && (strstr(listed, "\"" MARK_SHUT "\"") != NULL) == shut)
 		return 0;
-	if (nft_run(table))
-		return 1;
+	if (nft_run(shut ? table_shut : table))
+		return !whole;
 	log_error("nftables does not take the rules for sandboxes' ways out: %.300s",
 		  nft_open() ? nft_ctx_get_error_buffer(nft_open()) : "this kernel has no netfilter");
 	return -EIO;

@@ -8,8 +8,9 @@
 
 #include <stdbool.h>
 
-/* There is one, and as it must be: somebody may have flushed the host's rules. 1: it was not, and is now. */
-int masquerade_ensure(void);
+/* There is one, and as it must be: somebody may have flushed the host's rules. 1: it was not, and is now. shut: what comes from the
+ * devices opens no connection; those that are open go on. */
+int masquerade_ensure(bool shut);
 int masquerade_remove(void); /* none is fine */
 /* Does a chain of somebody else drop, unless told otherwise, what is forwarded? Its name in words. */
 bool masquerade_is_barred(char ret_chain[static 96]);

@@ -80,8 +80,9 @@ static int socket_make(int family, int type)
 	return fd;
 }
 
-/* Loopback has its addresses when it is up. A second one, 127.0.0.2, is for the resolver of glibc: with no other address than
- * 127.0.0.1 it takes the host for one that has no network, and looks up nothing for who asks for IPv4 (AI_ADDRCONFIG). */
+/* Loopback has its addresses when it is up. A second one, 127.0.0.2, is for the resolver of glibc: where 127.0.0.1
+ * is the only address it takes the host for one without a network, and does not resolve for callers that ask for
+ * IPv4 (AI_ADDRCONFIG). */
 static int loopback_up(void)
 {
 	_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

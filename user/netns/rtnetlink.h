@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests to rtnetlink: devices, addresses, routes and neighbours of the network namespace that the socket was made in. A request
- * is built in place and sent; the kernel's answer is waited for. Who fills one beyond its room gets -EMSGSIZE when it is sent.
+ * Requests to rtnetlink: devices, addresses, routes and neighbours of the network namespace that the socket was made
+ * in. A request is built in place and sent; the kernel's answer is waited for. A request that was filled beyond its
+ * room fails with -EMSGSIZE when it is sent.
  */
 #pragma once
 

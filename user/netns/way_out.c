@@ -10,6 +10,7 @@
 #include <linux/veth.h>
 #include <net/if.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -19,6 +20,7 @@
 #include "netns/masquerade.h"
 #include "netns/netns.h"
 #include "netns/rtnetlink.h"
+#include "vocab/limits.h"
 
 #define NAME	    WAY_OUT_PREFIX "%u"
 #define NAME_INSIDE "eth0"
@@ -306,9 +308,30 @@ void ways_out_want(struct ways_out *ways, bool wanted)
 		log_warning("network: nat: %s", ways->problem);
 }
 
-int ways_out_check(const struct ways_out *ways)
+static unsigned long conntrack_read(const char *what)
 {
-	return ways->n ? masquerade_ensure() : 0;
+	char path[FS_PATH_SIZE];
+	_free_ char *text = NULL;
+
+	if (fs_path(path, "/proc/sys/net/netfilter/nf_conntrack_%s", what) < 0 ||
+	    fs_read_at(AT_FDCWD, path, 32, &text) < 0)
+		return 0;
+	return strtoul(text, NULL, 10);
+}
+
+/* The host's table of connections is everybody's. When it is full nobody opens one any more: so those who have ways out stop
+ * before, and the rest is the host's. */
+static bool conntrack_is_crowded(bool before)
+{
+	unsigned long max = conntrack_read("max");
+
+	return max && conntrack_read("count") >= max / 8 * (before ? NP_CONNTRACK_REOPEN : NP_CONNTRACK_SHUT);
+}
+
+int ways_out_check(struct ways_out *ways)
+{
+	ways->shut = ways->n && conntrack_is_crowded(ways->shut);
+	return ways->n ? masquerade_ensure(ways->shut) : 0;
 }
 
 /* -- one of them --------------------------------------------------------------------------------- */
@@ -317,7 +340,7 @@ int way_out_make(struct ways_out *ways, uint64_t cgroup_id, int netns)
 {
 	_close_ int fd = rtnl_open();
 	struct end end = { .fd = fd, .v6 = device_forwards("ipv6", "all") };
-	int r = fd < 0 ? fd : device_forwards("ipv4", "all") ? masquerade_ensure() : -ENONET;
+	int r = fd < 0 ? fd : device_forwards("ipv4", "all") ? masquerade_ensure(ways->shut) : -ENONET;
 
 	if (r < 0)
 		return r;
@@ -410,6 +433,6 @@ void ways_out_find(struct ways_out *ways, bool (*is_there)(void *data, uint64_t 
 			ways->next = number + 1;
 	}
 	if_freenameindex(names);
-	if (ways->n && masquerade_ensure() < 0)
+	if (ways->n && masquerade_ensure(ways->shut) < 0)
 		log_warning("sandboxes with a network of their own have no way out: the table of nft is missing");
 }

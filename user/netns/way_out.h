@@ -21,6 +21,7 @@ struct ways_out {
 	uint64_t owners[NP_NAMESPACES_MAX]; /* cgroup ids; 0: nobody's */
 	unsigned n, next;		    /* how many there are; where to look for a free number */
 	bool wanted;			    /* the policy says so */
+	bool shut;			    /* they open no connections, for the host has no room for more */
 	char problem[256];		    /* what this host lacks for it, in words; empty: nothing that is known */
 };
 
@@ -29,8 +30,9 @@ void ways_out_find(struct ways_out *ways, bool (*is_there)(void *data, uint64_t 
 /* The table of nft is there while it is wanted or there are some. Also looks what the host lacks. */
 void ways_out_want(struct ways_out *ways, bool wanted);
 
-/* The table is whole, or no longer needed. 1: it was not, and is again; -errno: it cannot be made. */
-int ways_out_check(const struct ways_out *ways);
+/* The table is whole, or no longer needed, and shut while the host's table of connections is nearly full. 1: it was not whole, and is
+ * again; -errno: it cannot be made. */
+int ways_out_check(struct ways_out *ways);
 
 /* In the namespace of the caller, which is the host's, for a sandbox in netns. 0; -ENONET: this host does not forward; -ENOSPC; or
  * another -errno, and nothing is left of it. */

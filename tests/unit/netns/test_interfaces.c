@@ -2,6 +2,7 @@
 /* Beside what the C library says of the same namespace: one of our own, so that nobody changes it meanwhile. */
 #include "netns/interfaces.c"
 
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -66,6 +67,41 @@ static void devices_are_all_there(void **state)
 	free(ours);
 }
 
+/* Of a pair: -1 while both ends are here; then the number of where the other one has gone, by which that namespace is known. */
+static void the_other_end_may_be_elsewhere(void **state)
+{
+	_close_ int fd = -1, here = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC), elsewhere = -1;
+	struct ifinfomsg far = { 0 };
+	struct interface *ours;
+	struct rtnl_request rq;
+	size_t n;
+
+	(void)state;
+	many_make(0);
+	assert_int_equal(interfaces_list(&ours, &n), 0);
+	assert_int_equal(n, 3);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(ours[i].peer_netns, -1);
+	far.ifi_index = (int)ours[1].index;
+	free(ours);
+
+	assert_int_equal(unshare(CLONE_NEWNET), 0);
+	elsewhere = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(setns(here, CLONE_NEWNET), 0);
+	assert_int_equal(interfaces_netns_number(elsewhere), -1);
+	fd = rtnl_open();
+	rtnl_begin(&rq, RTM_NEWLINK, 0, &far, sizeof(far));
+	rtnl_put(&rq, IFLA_NET_NS_FD, &elsewhere, sizeof(elsewhere));
+	assert_int_equal(rtnl_send(fd, &rq), 0);
+	assert_int_equal(interfaces_list(&ours, &n), 0);
+	assert_int_equal(n, 2);
+	assert_int_equal(ours[0].peer_netns, -1);
+	assert_true(ours[1].peer_netns >= 0);
+	assert_int_equal(interfaces_netns_number(elsewhere), ours[1].peer_netns);
+	assert_int_equal(interfaces_netns_number(-1), -1);
+	free(ours);
+}
+
 struct seen {
 	unsigned own, broadcast, stop_at;
 	struct np_addr last;
@@ -114,6 +150,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(devices_are_all_there, fresh_namespace),
+		cmocka_unit_test_setup(the_other_end_may_be_elsewhere, fresh_namespace),
 		cmocka_unit_test_setup(addresses_are_all_there, fresh_namespace),
 		cmocka_unit_test_setup(who_has_seen_enough_is_asked_no_more, fresh_namespace),
 	};
