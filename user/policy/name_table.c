@@ -8,7 +8,7 @@
 static inline bool node_is(const struct name_node *node, uint32_t parent, const struct name_label *label)
 {
 	return node->parent == parent && node->len == label->len &&
-	       name_equal(label->len <= NAME_NEAR_SIZE ? node->near : node->far, label->text, label->len);
+	       name_equal(name_node_label(node), label->text, label->len);
 }
 
 /* 0 when there is no such child. */
@@ -26,11 +26,19 @@ static inline uint32_t child_find(const struct name_table *table, uint32_t paren
 static inline bool node_visit(const struct name_table *table, const struct name_node *node, bool goes_on,
 			      name_visitor *visit, void *ctx)
 {
-	if (goes_on)
-		return !node->n_deep || visit(ctx, table->targets + node->deep, node->n_deep);
-	if (node->n_exact == 1)
-		return visit(ctx, &node->only, 1);
-	return !node->n_exact || visit(ctx, table->targets + node->exact, node->n_exact);
+	if (node->has & NAME_MORE) {
+		const struct name_more *more = &table->mores[node->more];
+		const struct name_run *run = goes_on ? &more->deep : &more->exact;
+
+		return !run->n || visit(ctx, table->targets + run->first, run->n);
+	}
+	return !(node->has & (goes_on ? NAME_DEEP : NAME_EXACT)) || visit(ctx, &node->only, 1);
+}
+
+/* 0: none. */
+static inline uint32_t node_star(const struct name_table *table, const struct name_node *node)
+{
+	return node->has & NAME_MORE ? table->mores[node->more].star : 0;
 }
 
 /* A node that matches all of the name but its first rest bytes. */
@@ -51,6 +59,7 @@ void name_table_visit(const struct name_table *table, const char *name, name_vis
 	while (waiting) {
 		for (at = stack[--waiting];;) {
 			const struct name_node *node = &table->nodes[at.node];
+			uint32_t below = node_star(table, node);
 			struct name_label label;
 
 			if (!node_visit(table, node, at.rest > 0, visit, ctx))
@@ -60,9 +69,9 @@ void name_table_visit(const struct name_table *table, const char *name, name_vis
 				break;
 			label = name_label_last(name, at.rest);
 			at.rest = (uint32_t)name_label_rest(name, &label);
-			if (node->star && waiting <= LABELS_MAX)
+			if (below && waiting <= LABELS_MAX)
 				stack[waiting++] =
-					(struct reached){ name_path_down(at.path, &star, NULL), node->star, at.rest };
+					(struct reached){ name_path_down(at.path, &star, NULL), below, at.rest };
 			if (name_label_is_star(&label))
 				break;
 			at.path = name_path_down(at.path, &label, name + len);

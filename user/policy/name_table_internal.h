@@ -6,45 +6,85 @@
 
 #include "policy/name_table.h"
 
-#define NAME_NEAR_SIZE 24
 #define NAME_LINE_SIZE 64
+#define NAME_SHORT_MAX 10 /* of a label that fits into half a line */
+#define NAME_LONG_MAX  42 /* ... into a line */
 
-/* A cache line: with 100,000 names each node that is looked at comes from memory, and a decision should wait for one of
- * them only. So nodes are the slots of their own hash table, and a single target is in its node. */
+enum name_has {
+	NAME_EXACT = 1, /* a target for the name that ends here */
+	NAME_DEEP = 2,	/* one for names that go on */
+	NAME_MORE = 4,	/* see struct name_more; with none of the above */
+};
+
+/* With 100,000 names each node that is looked at comes from memory, and a decision should wait for one of them only, and
+ * for few bytes, of which more stay in the caches. So nodes are the slots of their own hash table, a single target
+ * is in its node, and so is the label: two nodes are a cache line, or one whose label is long. */
 struct name_node {
 	union {
-		char near[NAME_NEAR_SIZE];
-		const char *far; /* of a label that is longer */
+		struct target only;
+		uint32_t more; /* index into mores */
 	};
-	union {
-		struct target only; /* when n_exact is 1 */
-		uint32_t exact;
-	};
-	/* Of the patterns that end here, and of those that go on with "**": how many, and where in targets. */
-	uint32_t n_exact, n_deep;
-	uint32_t deep;
 	uint32_t parent;
-	uint32_t star; /* the child "*"; 0: none */
-	uint32_t len;  /* of the label; 0: a free slot, or the root */
+	uint8_t has; /* bits of enum name_has */
+	uint8_t len; /* of the label; 0: a free slot, or the root */
+	char text[NAME_SHORT_MAX];
 };
-_Static_assert(sizeof(struct name_node) == NAME_LINE_SIZE, "a node is a cache line");
+_Static_assert(2 * sizeof(struct name_node) == NAME_LINE_SIZE, "a node is half a cache line");
+_Static_assert(offsetof(struct name_node, text) + NAME_SHORT_MAX == sizeof(struct name_node),
+	       "and its text goes on behind it");
 
-/* Open addressing by struct name_path; at most half of the slots are taken. Node 0 is the root, above all
- * top-level domains; the slots follow it. */
+/* A run in targets. */
+struct name_run {
+	uint32_t first, n;
+};
+
+/* Of a node with several targets, or with a child "*". */
+struct name_more {
+	struct name_run exact, deep;
+	uint32_t star; /* 0: none */
+};
+
+/* Open addressing by struct name_path, in lines; at most half of the slots are taken. Node 0 is the root, above all
+ * top-level domains; the slots begin with the line behind its own. Long labels were placed first, and so are found
+ * at the first slot of a line. */
 struct name_table {
 	struct name_node *nodes;
-	uint64_t mask;
+	uint32_t mask; /* of the number of slots */
+	struct name_more *mores;
 	struct target *targets;
 };
 
-static inline uint32_t name_slot_first(const struct name_table *table, uint64_t hash)
+static inline bool name_is_long(size_t len)
 {
-	return (uint32_t)(hash & table->mask) + 1;
+	return len > NAME_SHORT_MAX;
 }
 
+static inline uint32_t name_slot_first(const struct name_table *table, uint64_t hash)
+{
+	return ((uint32_t)hash & table->mask & ~1u) + 2;
+}
+
+/* Behind a slot that is taken. */
 static inline uint32_t name_slot_next(const struct name_table *table, uint32_t slot)
 {
-	return (uint32_t)(slot & table->mask) + 1;
+	return ((slot - 2 + (name_is_long(table->nodes[slot].len) ? 2 : 1)) & table->mask) + 2;
+}
+
+/* Where the label is, or is to be written: of a long one in the second half of the line as well. A label that is even longer
+ * has a pointer there. */
+static inline char *name_node_text(struct name_node *node)
+{
+	return (char *)node + offsetof(struct name_node, text);
+}
+
+static inline const char *name_node_label(const struct name_node *node)
+{
+	const char *text = (const char *)node + offsetof(struct name_node, text), *far;
+
+	if (node->len <= NAME_LONG_MAX)
+		return text;
+	memcpy(&far, text, sizeof(far));
+	return far;
 }
 
 /* -- hashing ------------------------------------------------------------------- */

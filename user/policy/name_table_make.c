@@ -10,14 +10,14 @@
 struct draft {
 	struct name_path path;
 	const char *text;
-	uint32_t parent, star, n_exact, n_deep;
+	uint32_t parent, star, n_ends, n_exact, n_deep;
 	uint8_t len;
 };
 
 /* Where a pattern ends. */
 struct end {
 	uint32_t draft;
-	bool deep; /* with "**", or a "." in front */
+	uint8_t has; /* NAME_DEEP: with "**"; both: it has a "." in front */
 	struct target target;
 };
 
@@ -106,30 +106,26 @@ static int child_get(struct making *m, uint32_t parent, const struct name_label 
 static int pattern_add(struct making *m, const struct policy *policy, const struct rule *rule, uint32_t index)
 {
 	const char *name = policy->patterns[index].name;
-	struct end end = { .target = target_make(policy, rule, index) };
+	struct end end = { .has = *name == '.' ? NAME_EXACT | NAME_DEEP : NAME_EXACT,
+			   .target = target_make(policy, rule, index) };
 	size_t len = strlen(name), rest = len;
 	int e = 0;
 
-	while (rest && !end.deep && e == 0) {
+	while (rest && end.has != NAME_DEEP && e == 0) {
 		struct name_label label = name_label_last(name, rest);
 
 		rest = name_label_rest(name, &label);
 		if (label.len == 2 && memcmp(label.text, "**", 2) == 0)
-			end.deep = true;
+			end.has = NAME_DEEP;
 		else
 			e = child_get(m, end.draft, &label, name + len, &end.draft);
 	}
 	if (e < 0)
 		return e;
-	if (!end.deep) {
-		m->drafts[end.draft].n_exact++;
-		m->ends[m->n_ends++] = end;
-	}
-	if (end.deep || *name == '.') {
-		m->drafts[end.draft].n_deep++;
-		end.deep = true;
-		m->ends[m->n_ends++] = end;
-	}
+	m->drafts[end.draft].n_ends++;
+	m->drafts[end.draft].n_exact += !!(end.has & NAME_EXACT);
+	m->drafts[end.draft].n_deep += !!(end.has & NAME_DEEP);
+	m->ends[m->n_ends++] = end;
 	return 0;
 }
 
@@ -140,7 +136,7 @@ static int patterns_add(struct making *m, const struct policy *policy)
 	uint32_t root;
 	int e;
 
-	m->ends = calloc(2 * policy->n_patterns + 1, sizeof(*m->ends)); /* a "." in front ends twice */
+	m->ends = calloc(policy->n_patterns + 1, sizeof(*m->ends));
 	e = m->ends ? draft_add(m, &draft, &root) : -ENOMEM;
 	for (size_t r = 0; e == 0 && r < policy->n_rules; r++) {
 		const struct rule *rule = &policy->rules[r];
@@ -154,58 +150,77 @@ static int patterns_add(struct making *m, const struct policy *policy)
 
 /* -- what stays ------------------------------------------------------------------- */
 
+static bool draft_needs_more(const struct draft *draft)
+{
+	return draft->star || draft->n_ends > 1;
+}
+
+static uint32_t slots_needed(const struct draft *draft)
+{
+	return name_is_long(draft->len) ? 2 : 1;
+}
+
 static uint32_t node_place(struct name_table *table, const struct draft *draft)
 {
 	uint32_t slot = name_slot_first(table, draft->path.hash);
+	struct name_node *node;
 
 	while (table->nodes[slot].len)
 		slot = name_slot_next(table, slot);
+	node = &table->nodes[slot];
+	node->len = draft->len;
+	if (draft->len <= NAME_LONG_MAX)
+		memcpy(name_node_text(node), draft->text, draft->len);
+	else
+		memcpy(name_node_text(node), &draft->text, sizeof(draft->text));
 	return slot;
 }
 
-/* Every draft gets its slot, and its runs, which are still empty. */
+/* Every draft gets its slot; long ones first, see struct name_table. */
 static void nodes_place(struct name_table *table, const struct making *m, uint32_t *places)
 {
-	uint32_t targets = 0;
+	for (uint32_t slots = 2; slots; slots--)
+		for (uint32_t i = 1; i < m->n; i++)
+			if (slots_needed(&m->drafts[i]) == slots)
+				places[i] = node_place(table, &m->drafts[i]);
+	for (uint32_t i = 1; i < m->n; i++)
+		table->nodes[places[i]].parent = places[m->drafts[i].parent];
+}
+
+/* Runs of targets, which are still empty. */
+static void mores_place(struct name_table *table, const struct making *m, const uint32_t *places)
+{
+	uint32_t n = 0, targets = 0;
 
 	for (uint32_t i = 0; i < m->n; i++) {
 		const struct draft *draft = &m->drafts[i];
-		struct name_node *node;
+		struct name_node *node = &table->nodes[places[i]];
 
-		places[i] = i ? node_place(table, draft) : 0;
-		node = &table->nodes[places[i]];
-		node->len = draft->len;
-		if (draft->len <= NAME_NEAR_SIZE)
-			memcpy(node->near, draft->text ? draft->text : "", draft->len);
-		else
-			node->far = draft->text;
-		node->parent = places[draft->parent];
-		if (draft->n_exact > 1) {
-			node->exact = targets;
-			targets += draft->n_exact;
-		}
-		node->deep = targets;
-		targets += draft->n_deep;
+		if (!draft_needs_more(draft))
+			continue;
+		node->has = NAME_MORE;
+		node->more = n;
+		table->mores[n++] = (struct name_more){ .exact = { .first = targets },
+							.deep = { .first = targets + draft->n_exact },
+							.star = draft->star ? places[draft->star] : 0 };
+		targets += draft->n_exact + draft->n_deep;
 	}
-	for (uint32_t i = 0; i < m->n; i++)
-		table->nodes[places[i]].star = m->drafts[i].star ? places[m->drafts[i].star] : 0;
 }
 
-static void targets_place(struct name_table *table, const struct making *m, const uint32_t *places)
+static void target_add(struct name_table *table, struct name_node *node, const struct end *end)
 {
-	for (size_t i = 0; i < m->n_ends; i++) {
-		const struct end *end = &m->ends[i];
-		struct name_node *node = &table->nodes[places[end->draft]];
+	struct name_more *more;
 
-		if (end->deep)
-			table->targets[node->deep + node->n_deep++] = end->target;
-		else if (m->drafts[end->draft].n_exact > 1)
-			table->targets[node->exact + node->n_exact++] = end->target;
-		else {
-			node->only = end->target;
-			node->n_exact = 1;
-		}
+	if (node->has != NAME_MORE) {
+		node->only = end->target;
+		node->has = end->has;
+		return;
 	}
+	more = &table->mores[node->more];
+	if (end->has & NAME_EXACT)
+		table->targets[more->exact.first + more->exact.n++] = end->target;
+	if (end->has & NAME_DEEP)
+		table->targets[more->deep.first + more->deep.n++] = end->target;
 }
 
 static void *arena_lines(struct arena *arena, size_t count, size_t size)
@@ -215,26 +230,46 @@ static void *arena_lines(struct arena *arena, size_t count, size_t size)
 	return p ? p + (-(uintptr_t)p & (NAME_LINE_SIZE - 1)) : NULL;
 }
 
+/* Room for what the drafts come to. */
+static int table_alloc(struct arena *arena, const struct making *m, struct name_table *table)
+{
+	uint64_t n_slots = 2, need = 0, n_mores = 0, n_targets = 0;
+
+	for (uint32_t i = 0; i < m->n; i++) {
+		const struct draft *draft = &m->drafts[i];
+
+		need += 2 * slots_needed(draft);
+		if (draft_needs_more(draft)) {
+			n_mores++;
+			n_targets += draft->n_exact + draft->n_deep;
+		}
+	}
+	while (n_slots < need)
+		n_slots *= 2;
+	table->mask = (uint32_t)(n_slots - 1);
+	table->nodes = arena_lines(arena, n_slots + 2, sizeof(*table->nodes));
+	table->mores = arena_alloc(arena, n_mores, sizeof(*table->mores));
+	table->targets = arena_lines(arena, n_targets, sizeof(*table->targets));
+	return table->nodes && table->mores && table->targets ? 0 : -ENOMEM;
+}
+
 int name_table_make(struct arena *arena, const struct policy *policy, struct name_table **ret)
 {
 	cleanup(making_free) struct making m = { 0 };
 	struct name_table *table = arena_alloc(arena, 1, sizeof(*table));
 	_free_ uint32_t *places = NULL;
-	uint64_t n_slots = 2;
 	int e = table ? patterns_add(&m, policy) : -ENOMEM;
 
 	if (e < 0)
 		return e;
-	while (n_slots < 2 * (uint64_t)m.n)
-		n_slots *= 2;
-	table->mask = n_slots - 1;
-	table->nodes = arena_lines(arena, n_slots + 1, sizeof(*table->nodes));
-	table->targets = arena_lines(arena, m.n_ends + 1, sizeof(*table->targets));
 	places = calloc(m.n, sizeof(*places));
-	if (!table->nodes || !table->targets || !places)
-		return -ENOMEM;
+	e = places ? table_alloc(arena, &m, table) : -ENOMEM;
+	if (e < 0)
+		return e; /* cppcheck-suppress memleak ; it does not see the cleanup attribute */
 	nodes_place(table, &m, places);
-	targets_place(table, &m, places);
+	mores_place(table, &m, places);
+	for (size_t i = 0; i < m.n_ends; i++)
+		target_add(table, &table->nodes[places[m.ends[i].draft]], &m.ends[i]);
 	*ret = table;
 	return 0;
 }

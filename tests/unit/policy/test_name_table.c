@@ -181,23 +181,35 @@ static void test_many_stars(void **state)
 		"");
 }
 
+/* Of the i-th of many: one in three is longer than half a line of the table, one in seven longer than a line. */
+static void many_name(uint32_t i, char name[static 96])
+{
+	const char *more = i % 7 == 0	? "-longer-than-a-whole-line-of-the-table-has-room"
+			   : i % 3 == 0 ? "-longer-than-half"
+					: "";
+
+	snprintf(name, 96, "h%u%s.d%u.example", i, more, i % 300);
+}
+
 /* More patterns than the first table has room for; each is found, by a walk that is not longer than it is deep. */
 static void test_many_names(void **state)
 {
 	_policy_ struct policy *policy = NULL;
-	static char text[20000 * 40];
-	char *at = text + sprintf(text, "rules:\n"), name[64];
-	size_t taken = 0, longest = 0, probes = 0;
+	static char text[20000 * 96];
+	char *at = text + sprintf(text, "rules:\n"), name[96];
+	size_t n = 0, taken = 0, longest = 0, probes = 0;
 
 	(void)state;
-	for (int i = 0; i < 20000; i++)
-		at += sprintf(at, "- allow: h%d.d%d.example\n", i, i % 300);
+	for (uint32_t i = 0; i < 20000; i++) {
+		many_name(i, name);
+		at += sprintf(at, "- allow: %s\n", name);
+	}
 	policy = policy_of(text);
 	for (uint32_t i = 0; i < 20000; i++) {
 		struct name_path path = { 0 };
 		uint32_t node = 0;
 
-		snprintf(name, sizeof(name), "h%u.d%u.example", i, i % 300);
+		many_name(i, name);
 		for (size_t rest = strlen(name); rest;) {
 			struct name_label label = name_label_last(name, rest);
 
@@ -206,15 +218,17 @@ static void test_many_names(void **state)
 			assert_int_not_equal(node, 0);
 			rest = name_label_rest(name, &label);
 		}
-		assert_int_equal(policy->names->nodes[node].n_exact, 1);
+		assert_int_equal(policy->names->nodes[node].has, NAME_EXACT);
 		assert_int_equal(policy->names->nodes[node].only.rule, i);
 	}
-	for (uint64_t i = 1; i <= policy->names->mask + 1; i++) {
+	for (uint32_t i = 2, slots; i < policy->names->mask + 3; i += slots) {
+		slots = name_is_long(policy->names->nodes[i].len) ? 2 : 1;
 		probes = policy->names->nodes[i].len ? probes + 1 : 0;
 		longest = probes > longest ? probes : longest;
-		taken += policy->names->nodes[i].len != 0;
+		n += policy->names->nodes[i].len != 0;
+		taken += policy->names->nodes[i].len ? slots : 0;
 	}
-	assert_int_equal(taken, 20000 + 300 + 1);
+	assert_int_equal(n, 20000 + 300 + 1);
 	assert_true(2 * taken <= policy->names->mask + 1);
 	assert_true(longest < 64);
 }
