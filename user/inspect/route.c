@@ -2,24 +2,35 @@
 /* Where an inspector does not dial, whatever a name leads to. */
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 
-#include "base/cleanup.h"
 #include "base/sockaddr.h"
 #include "inspect/client.h"
 #include "inspect/judge.h"
 #include "synth.h"
 
-/* The host's own addresses: a packet to one comes from that very one. Nothing is sent to find out. */
-static bool addr_is_own(const struct np_addr *addr)
+/* One that stays, for all addresses of a family: making one for each takes longer than the rest. */
+static int probe_socket(struct worker *worker, sa_family_t family)
 {
+	int *fd = &worker->probes[family == AF_INET6];
+
+	if (*fd < 0)
+		*fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	return *fd;
+}
+
+/* The host's own addresses: a packet to one comes from that very one. Nothing is sent to find out. */
+static bool addr_is_own(struct worker *worker, const struct np_addr *addr)
+{
+	const struct sockaddr nowhere = { .sa_family = AF_UNSPEC };
 	union sockaddr_inet to = sockaddr_of(addr, 9), from = { 0 };
 	socklen_t from_len = sizeof(from);
+	int fd = probe_socket(worker, to.sa.sa_family);
 	struct np_addr own;
 	uint16_t port;
-	_close_ int fd = -1;
 
-	fd = socket(to.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
+	/* A connected socket would keep the address that packets to the last one come from. */
+	if (fd < 0 || connect(fd, &nowhere, sizeof(nowhere)) < 0)
 		return true;
 	if (connect(fd, &to.sa, sockaddr_len(&to)) < 0)
 		return errno == ECONNREFUSED; /* the gate says so; else it cannot be dialled in any case */
@@ -28,7 +39,7 @@ static bool addr_is_own(const struct np_addr *addr)
 	return !memcmp(&own, addr, sizeof(own));
 }
 
-/* Who speaks to the upstream proxy himself reaches whatever that reaches, and nobody judges it. */
+/* A client that speaks to the upstream proxy itself would reach whatever that reaches, and nobody would judge it. */
 static bool is_proxy(const struct worker *worker, const struct host *host, uint16_t port, const struct route *route)
 {
 	const struct host there = { .is_addr = true, .addr = route ? np_addr_carried(&route->addr) : host->addr };
@@ -52,7 +63,8 @@ bool route_may(const struct client *client, const struct host *host, uint16_t po
 		return false;
 	if (np_addr_is_synthetic(addr)) /* it stands for a name, and leads nowhere */
 		return false;
-	if (addr_is_own(addr) || (memcmp(addr, &carried, sizeof(carried)) && addr_is_own(&carried)))
+	if (addr_is_own(client->worker, addr) ||
+	    (memcmp(addr, &carried, sizeof(carried)) && addr_is_own(client->worker, &carried)))
 		return false;
 	return judge_request(client, host, port, route, head, ask).action == ACTION_ALLOW;
 }

@@ -18,6 +18,7 @@
 
 #define CHAIN_MAX 8    /* certificates between an origin's and a root; the web has three */
 #define RESUME_S  3600 /* a resumed connection shows no certificate: this long the last one counts */
+#define VAIN_MAX  3    /* offers in a row that an origin did not take: for RESUME_S none is made */
 
 struct roots {
 	X509_STORE *store;
@@ -32,8 +33,9 @@ struct origins {
 };
 
 struct ticket {
-	SSL_SESSION *session;
-	time_t until; /* the certificate is to be seen again */
+	SSL_SESSION *session; /* NULL: the origin gives some, and takes none back */
+	time_t until;	      /* the certificate is to be seen again, or a session to be offered again */
+	unsigned vain;	      /* how many were offered in a row before it, and not taken */
 };
 
 /* What the callbacks must know of one connection. It hangs on its SSL. */
@@ -41,6 +43,7 @@ struct attempt {
 	struct origins *origins;
 	SSL_SESSION *offered; /* counted */
 	time_t until;	      /* of the ticket that was offered */
+	unsigned vain;	      /* likewise */
 	const char *problem;
 	size_t key_len;
 	unsigned char key[]; /* host and port */
@@ -172,28 +175,41 @@ static time_t chain_end(const SSL *ssl, time_t end)
 	return end;
 }
 
+/* What is kept of a connection that gave a session. */
+static struct ticket ticket_make(const SSL *ssl, const struct attempt *attempt, SSL_SESSION *session, time_t now)
+{
+	/* A resumed connection does not make the certificate fresher. */
+	if (SSL_session_reused(ssl))
+		return (struct ticket){ .session = session, .until = attempt->until };
+	/* Some origins have forgotten what they gave, and an offer is not for nothing: it is signed with a key of its own. */
+	if (attempt->offered && attempt->vain + 1 >= VAIN_MAX)
+		return (struct ticket){ .until = now + RESUME_S };
+	return (struct ticket){ .session = session,
+				.until = chain_end(ssl, now + RESUME_S),
+				.vain = attempt->offered ? attempt->vain + 1 : 0 };
+}
+
 /* Called when the handshake has succeeded, certificate and all. 1: the session is ours now. */
 static int on_session(SSL *ssl, SSL_SESSION *session)
 {
 	struct attempt *attempt = SSL_get_ex_data(ssl, attempt_index());
 	time_t now = (time_t)(loop_wall_us() / 1000000);
-	struct ticket *ticket;
+	struct ticket *ticket, *known;
 
 	if (!attempt || SSL_get_verify_result(ssl) != X509_V_OK || !SSL_SESSION_is_resumable(session))
+		return 0;
+	known = lru_get(attempt->origins->tickets, attempt->key, attempt->key_len);
+	if (known && !known->session && now < known->until)
 		return 0;
 	ticket = malloc(sizeof(*ticket));
 	if (!ticket)
 		return 0;
-	*ticket = (struct ticket){
-		.session = session,
-		/* A resumed connection does not make the certificate fresher. */
-		.until = SSL_session_reused(ssl) ? attempt->until : chain_end(ssl, now + RESUME_S),
-	};
+	*ticket = ticket_make(ssl, attempt, session, now);
 	if (lru_put(attempt->origins->tickets, attempt->key, attempt->key_len, ticket) < 0) {
 		free(ticket);
 		return 0;
 	}
-	return 1;
+	return ticket->session != NULL;
 }
 
 static void offer_session(SSL *ssl, struct attempt *attempt)
@@ -202,9 +218,9 @@ static void offer_session(SSL *ssl, struct attempt *attempt)
 	struct ticket *ticket = lru_get(tickets, attempt->key, attempt->key_len);
 	time_t now = (time_t)(loop_wall_us() / 1000000);
 
-	if (!ticket)
+	if (!ticket || (!ticket->session && now < ticket->until))
 		return;
-	if (now >= ticket->until || !SSL_SESSION_is_resumable(ticket->session) ||
+	if (!ticket->session || now >= ticket->until || !SSL_SESSION_is_resumable(ticket->session) ||
 	    !SSL_set_session(ssl, ticket->session)) {
 		lru_drop(tickets, attempt->key, attempt->key_len);
 		return;
@@ -212,6 +228,7 @@ static void offer_session(SSL *ssl, struct attempt *attempt)
 	SSL_SESSION_up_ref(ticket->session);
 	attempt->offered = ticket->session;
 	attempt->until = ticket->until;
+	attempt->vain = ticket->vain;
 }
 
 /* -- certificates ---------------------------------------------------------- */

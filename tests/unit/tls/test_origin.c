@@ -399,6 +399,48 @@ static void test_resume_ends(void **state)
 	test_cert_free(&brief);
 }
 
+/* An origin that gives sessions and takes none back is offered some, and then none for a while. */
+static void test_offers_in_vain(void **state)
+{
+	struct test_cert leaf = test_cert(&(struct test_spec){ .san = "DNS:a.test" }, &middle);
+	const struct test_cert *chain[] = { &middle };
+	SSL_CTX *ctx = test_server(&leaf, chain, 1, NULL), *forgetful = test_server(&leaf, chain, 1, NULL);
+	const time_t now = time(NULL);
+	bool reused;
+
+	(void)state;
+	SSL_CTX_set_options(forgetful, SSL_OP_NO_TICKET);
+	SSL_CTX_set_session_cache_mode(forgetful, SSL_SESS_CACHE_OFF);
+	for (int i = 0; i <= VAIN_MAX; i++) {
+		if (i)
+			assert_non_null(ticket_of("a.test")->session);
+		assert_null(connect_to(forgetful, "a.test", TLS1_3_VERSION, &reused));
+		assert_false(reused);
+	}
+	assert_null(ticket_of("a.test")->session);
+	/* Meanwhile nothing is kept, and each connection shows its certificate; */
+	assert_null(connect_to(ctx, "a.test", 0, &reused));
+	assert_null(connect_to(ctx, "a.test", 0, &reused));
+	assert_false(reused);
+	assert_in_range(ticket_of("a.test")->until, now + RESUME_S, now + RESUME_S + 60);
+	/* then it is tried again. */
+	ticket_of("a.test")->until = now - 1;
+	assert_null(connect_to(ctx, "a.test", 0, &reused));
+	assert_false(reused);
+	assert_null(connect_to(ctx, "a.test", 0, &reused));
+	assert_true(reused);
+	/* An origin that took one in between has not forgotten them all. */
+	for (int i = 0; i < 2 * VAIN_MAX; i++) {
+		assert_null(connect_to(i % 2 ? ctx : forgetful, "a.test", TLS1_3_VERSION, NULL));
+		assert_non_null(ticket_of("a.test")->session);
+		if (i % 2)
+			assert_null(connect_to(ctx, "a.test", TLS1_3_VERSION, NULL));
+	}
+	SSL_CTX_free(forgetful);
+	SSL_CTX_free(ctx);
+	test_cert_free(&leaf);
+}
+
 static void test_tickets_are_bounded(void **state)
 {
 	struct test_cert leaf = test_cert(&(struct test_spec){ .san = "DNS:*.a.test" }, &middle);
@@ -549,6 +591,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_resume_13, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_resume_12, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_resume_ends, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_offers_in_vain, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_tickets_are_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hello, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_roots, setup, teardown),
