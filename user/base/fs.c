@@ -16,6 +16,8 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 
+#define OPEN_TRIES 64
+
 int fs_write_all(int fd, const void *data, size_t len)
 {
 	const char *p = data;
@@ -132,22 +134,29 @@ int fs_beside(char path[static FS_PATH_SIZE], const char *program)
 	return fs_path(path, "%s/%s", self, program);
 }
 
+/* EAGAIN: something was renamed or mounted anywhere on the host while the kernel followed "..", and it could not tell whether the
+ * path had left the directory. That says nothing of this path; but whoever does it all the time must not keep us here. */
+static int open_within(int dir, const char *path, int flags, uint64_t resolve)
+{
+	const struct open_how how = { .flags = (uint64_t)(flags | O_CLOEXEC), .resolve = resolve };
+	int fd = -1;
+
+	for (unsigned tries = 0; tries < OPEN_TRIES; tries++) {
+		fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+		if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
+			break;
+	}
+	return fd < 0 ? -errno : fd;
+}
+
 int fs_open_beneath(int dir, const char *path, int flags)
 {
-	const struct open_how how = { .flags = (uint64_t)(flags | O_CLOEXEC),
-				      .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
-	int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
-
-	return fd < 0 ? -errno : fd;
+	return open_within(dir, path, flags, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
 }
 
 int fs_open_unlinked(int dir, const char *path, int flags)
 {
-	const struct open_how how = { .flags = (uint64_t)(flags | O_CLOEXEC),
-				      .resolve = RESOLVE_NO_SYMLINKS | (dir == AT_FDCWD ? 0 : RESOLVE_BENEATH) };
-	int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
-
-	return fd < 0 ? -errno : fd;
+	return open_within(dir, path, flags, RESOLVE_NO_SYMLINKS | (dir == AT_FDCWD ? 0 : RESOLVE_BENEATH));
 }
 
 int fs_mkdir_all(const char *path, mode_t mode)

@@ -24,8 +24,8 @@ int fs_path_of(int fd, char path[static FS_PATH_SIZE]);
 int fs_stdio_fill(void);
 /* The path of another program in the directory of this one. */
 int fs_beside(char path[static FS_PATH_SIZE], const char *program);
-/* A descriptor for reading, through a mount of its own that is read-only and nowhere: who gets hold of it cannot open the
- * file for writing by the descriptor's name in /proc, even as its owner. Needs to be root. */
+/* A descriptor for reading, through a read-only mount of its own that is attached nowhere: a process that gets hold
+ * of it cannot open the file for writing by the descriptor's name in /proc, even as its owner. Needs root. */
 int fs_open_apart(const char *path);
 /* The mount alone, as an O_PATH descriptor: to execute. Its last close waits for the kernel's readers (RCU). */
 int fs_mount_apart(const char *path);

@@ -52,11 +52,25 @@ static int file_write(int dir, const char *name, const struct buf *data)
 	return r;
 }
 
+/* For what knows the certificate by its older name. Replaced as files are. */
+static int link_write(int dir)
+{
+	char new[NAME_MAX];
+
+	snprintf(new, sizeof(new), ".%s.%d", TRUST_CA_LINK, (int)getpid());
+	unlinkat(dir, new, 0);
+	if (symlinkat(TRUST_CA, dir, new) == 0 && renameat(dir, new, dir, TRUST_CA_LINK) == 0)
+		return 0;
+	return -errno;
+}
+
 int trust_files_write(const char *path, const struct trust *trust)
 {
 	_close_ int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r = dir < 0 ? -errno : file_write(dir, TRUST_CA, &trust->ca);
 
+	if (r == 0)
+		r = link_write(dir);
 	if (r == 0)
 		r = file_write(dir, TRUST_BUNDLE, &trust->bundle);
 	if (r == 0)

@@ -3,10 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -15,27 +13,6 @@
 #include "policy/include.h"
 #include "policy/snapshot.h"
 #include "vocab/limits.h"
-
-#define OPEN_TRIES 16
-
-/* The kernel follows the links, and refuses those that lead out: no check of ours could be raced. O_NONBLOCK, for
- * opening a pipe would wait until somebody writes to it. */
-static int open_beneath(int dirfd, const char *name)
-{
-	struct open_how how = {
-		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
-	};
-	long fd = -1;
-
-	/* EAGAIN: something above was renamed in between, and the kernel could not tell whether it was left. */
-	for (unsigned i = 0; i < OPEN_TRIES; i++) {
-		fd = syscall(SYS_openat2, dirfd, name, &how, sizeof(how));
-		if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
-			break;
-	}
-	return fd < 0 ? -errno : (int)fd;
-}
 
 struct directory {
 	int fd;
@@ -47,7 +24,9 @@ struct directory {
 static int file_read(void *ctx, const char *name, char **ret_text, size_t *ret_len)
 {
 	const struct directory *dir = ctx;
-	_close_ int fd = open_beneath(dir->fd, name);
+	/* The kernel follows the links, and refuses those that lead out: no check of ours could be raced. O_NONBLOCK, because
+	 * opening a pipe would wait until somebody writes to it. */
+	_close_ int fd = fs_open_beneath(dir->fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	_buf_ struct buf text = BUF_INIT(NP_POLICY_BYTES);
 	struct stat st;
 	int e;

@@ -164,6 +164,38 @@ static void stays_beneath(void **state)
 	close(fd);
 }
 
+/* Every rename of the host makes the kernel unsure of "..", and it answers EAGAIN. */
+static void renames_elsewhere_do_not_matter(void **state)
+{
+	char path[16 * 9 + 16] = "";
+	pid_t other;
+
+	(void)state;
+	for (int i = 0; i < 16; i++)
+		strcat(path, "still/../");
+	strcat(path, "still/file");
+	assert_int_equal(mkdirat(dir, "still", 0755), 0);
+	put("still/file", "x");
+	put("restless", "x");
+	other = fork();
+	if (!other) {
+		for (unsigned i = 0; i < 20000000 && getppid() != 1; i++)
+			if (renameat(dir, i & 1 ? "moved" : "restless", dir, i & 1 ? "restless" : "moved"))
+				_exit(1);
+		_exit(0);
+	}
+	for (int i = 0; i < 20000; i++) {
+		int fd = fs_open_beneath(dir, path, O_RDONLY);
+
+		if (fd < 0)
+			kill(other, SIGKILL);
+		assert_true(fd >= 0);
+		close(fd);
+	}
+	kill(other, SIGKILL);
+	assert_int_equal(waitpid(other, NULL, 0), other);
+}
+
 static void makes_folders(void **state)
 {
 	char path[FS_PATH_SIZE], long_one[PATH_MAX + 1];
@@ -238,6 +270,7 @@ int main(void)
 		cmocka_unit_test(a_reader_that_is_gone),
 		cmocka_unit_test(paths),
 		cmocka_unit_test(stays_beneath),
+		cmocka_unit_test(renames_elsewhere_do_not_matter),
 		cmocka_unit_test(makes_folders),
 		cmocka_unit_test(a_descriptor_apart),
 	};
