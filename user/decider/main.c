@@ -4,17 +4,12 @@
  * user of note, no capability, no file, no socket but the two that it was started with. It lives as long as the channel.
  */
 #include <jansson.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/call_filter.h"
 #include "base/log.h"
-#include "base/privileges.h"
 #include "decider/decider_channel.h"
-#include "link/decide_message.h"
+#include "link/helper.h"
 
 static int filter_load(void)
 {
@@ -26,20 +21,13 @@ static int filter_load(void)
 
 int main(int argc, char **argv)
 {
-	unsigned long uid;
-	char *end, byte;
+	const uid_t uid = helper_begin("netpawl-decide", argc, 4, argv);
 	int r;
 
-	log_setup("netpawl-decide", LOG_LEVEL_INFO);
-	if (argc != 4 || (uid = strtoul(argv[1], &end, 10)) == 0 || *end) {
-		fprintf(stderr, "netpawl-decide is started by netpawld\n");
+	if (!uid)
 		return 2;
-	}
-	signal(SIGPIPE, SIG_IGN);
 	json_object_seed(0); /* while there are files: its random numbers */
-	r = privileges_give_up((uid_t)uid, argv[2], 16);
-	if (r == 0 && recv(LINK_FD, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
-		return 0; /* the daemon died before PR_SET_PDEATHSIG */
+	r = privileges_give_up(uid, argv[2], 16);
 	if (r == 0)
 		r = filter_load();
 	if (r < 0) {

@@ -6,23 +6,19 @@
  */
 #include <errno.h>
 #include <jansson.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/call_filter.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/loopback.h"
-#include "base/privileges.h"
 #include "exporter/daemon_calls.h"
 #include "exporter/journald.h"
 #include "exporter/otlp_post.h"
 #include "exporter/scrape.h"
 #include "link/export_message.h"
+#include "link/helper.h"
 #include "vocab/limits.h"
 
 enum kind { KIND_METRICS, KIND_OTLP, KIND_JOURNALD, KIND_COUNT };
@@ -103,22 +99,15 @@ static int export_run(struct means *means)
 int main(int argc, char **argv)
 {
 	struct means means = { 0 };
-	unsigned long uid;
-	char *end, byte;
+	const uid_t uid = helper_begin("netpawl-export", argc, 6, argv);
 	int r;
 
-	log_setup("netpawl-export", LOG_LEVEL_INFO);
-	if (argc != 6 || (uid = strtoul(argv[1], &end, 10)) == 0 || *end) {
-		fprintf(stderr, "netpawl-export is started by netpawld\n");
+	if (!uid)
 		return 2;
-	}
-	signal(SIGPIPE, SIG_IGN);
 	json_object_seed(0); /* while there are files: its random numbers */
 	r = means_open(&means, argv[3], argv[4], argv[5]);
 	if (r == 0)
-		r = privileges_give_up((uid_t)uid, argv[2], 64);
-	if (r == 0 && recv(LINK_FD, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
-		return 0; /* the daemon died before PR_SET_PDEATHSIG */
+		r = privileges_give_up(uid, argv[2], 64);
 	if (r == 0)
 		r = filter_load(means.kind);
 	if (r == 0)

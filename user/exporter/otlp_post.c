@@ -97,7 +97,7 @@ static int post_receive(int fd, uint64_t until_ms, struct post_answer *ret)
 		r = post_answer_read(in.data, in.len, ret);
 		if (r)
 			return r < 0 ? r : 0;
-		if (now_ms() >= until_ms) /* a byte now and then is no answer either */
+		if (now_ms() >= until_ms) /* a byte every few seconds is no answer either */
 			return -ETIMEDOUT;
 	}
 }

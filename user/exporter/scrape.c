@@ -45,7 +45,7 @@ static enum MHD_Result metrics_answer(struct MHD_Connection *connection)
 			   answer.body.len);
 }
 
-/* Nobody has to say who he is: there is nothing in it of any session. But pages of other sites have no business here. */
+/* No client has to authenticate: there is nothing of any session in it. But web pages of other origins are refused. */
 static enum MHD_Result on_request(void *data, struct MHD_Connection *connection, const char *url, const char *method,
 				  const char *version, const char *body, size_t *body_len, void **context)
 {

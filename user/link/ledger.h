@@ -23,11 +23,11 @@ struct ledger_slot {
 	/* HTTP requests and tunnels, those that are open included, and connections that were refused before they had one.
 	 * Each is reported once when it has ended, or counted as suppressed. */
 	uint64_t requests;
-	uint64_t refused;	      /* of these, and of the queries */
-	uint64_t bytes_out, bytes_in; /* of bodies and tunnels: given to the origin's connection, come from there */
-	uint64_t suppressed;	      /* without a report: over the rate, or the ring was full */
-	uint64_t queries;	      /* that came to the DNS gate */
-	uint64_t query_reports;	      /* for some of them: reported, or counted as suppressed */
+	uint64_t refused;	 /* of these, and of the queries */
+	uint64_t sent, received; /* of bodies and tunnels: given to the origin's connection, come from there */
+	uint64_t suppressed;	 /* without a report: over the rate, or the ring was full */
+	uint64_t queries;	 /* that came to the DNS gate */
+	uint64_t query_reports;	 /* for some of them: reported, or counted as suppressed */
 	/* netpawld's */
 	uint64_t taken; /* reports from the ring, and losses that it has told of */
 };

@@ -39,8 +39,8 @@ enum link_type {
 	LINK_LISTEN, /* struct link_listen, fd: a socket in a sandbox's network namespace: connections or queries come there */
 	LINK_UNLISTEN, /* struct link_listen: no more of that namespace */
 	LINK_STOP,     /* take no more connections, finish what is open within NP_DRAIN_MS, end */
-	LINK_NAME, /* struct link_name: a name of the session has this index; 0: it gets none. To the daemon, without one: it
-		    * was looked up or used, and wants one. */
+	LINK_NAME, /* struct link_name: a name of the session has this index; 0: it gets none. To the daemon, without an index:
+		    * the name was queried or used, and wants one. */
 	/* to the daemon */
 	LINK_READY,    /* policy, roots and settings are there: connections may come */
 	LINK_REQUESTS, /* there are new reports in the ledger */
@@ -92,7 +92,7 @@ struct link_ca {
 	char data[LINK_CA_BYTES]; /* ca_export(), then the certificate as PEM */
 };
 
-/* user:password for each entry of upstream_proxy:, "" for none. Whoever had it wipes it. */
+/* user:password for each entry of upstream_proxy:, "" for none. Each holder wipes it after use. */
 struct link_proxy_logins {
 	char of[NP_PROXIES_MAX][NP_PROXY_LOGIN_SIZE];
 };
