@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-struct has_answered {
+struct frames_seen {
 	bool from_client;
 	struct buf bytes;
 	uint64_t left;
@@ -21,36 +21,36 @@ struct has_answered {
 
 static int on_frame(void *ctx, const struct websocket_frame *frame)
 {
-	struct has_answered *has_answered = ctx;
+	struct frames_seen *seen = ctx;
 	unsigned char header[14] = { (unsigned char)((frame->fin ? 0x80 : 0) | (frame->compressed ? 0x40 : 0) |
 						     frame->opcode) };
-	unsigned mask = has_answered->from_client ? 0x80 : 0, n = 2,
+	unsigned mask = seen->from_client ? 0x80 : 0, n = 2,
 		 width = frame->len < 126     ? 0
 			 : frame->len < 65536 ? 2
 					      : 8;
 
-	check(!has_answered->left);
+	check(!seen->left);
 	check(!(frame->opcode & 8) || (frame->fin && frame->len < 126 && !frame->compressed));
-	has_answered->left = frame->len;
+	seen->left = frame->len;
 	header[1] = (unsigned char)(mask | (width == 0 ? (unsigned)frame->len : width == 2 ? 126 : 127));
 	for (unsigned i = width; i--;)
 		header[n++] = (unsigned char)(frame->len >> (8 * i));
 	for (unsigned i = 0; mask && i < 4; i++)
 		header[n++] = frame->mask[i];
-	buf_append(&has_answered->bytes, header, n);
+	buf_append(&seen->bytes, header, n);
 	return 0;
 }
 
 static int on_payload(void *ctx, const struct websocket_frame *frame, uint64_t at, const char *data, size_t len)
 {
-	struct has_answered *has_answered = ctx;
+	struct frames_seen *seen = ctx;
 	char *plain = malloc(len);
 
-	check(plain && len && len <= has_answered->left && at == frame->len - has_answered->left);
-	has_answered->left -= len;
+	check(plain && len && len <= seen->left && at == frame->len - seen->left);
+	seen->left -= len;
 	websocket_unmask(frame, at, data, len, plain);
 	websocket_unmask(frame, at, plain, len, plain); /* masked again */
-	buf_append(&has_answered->bytes, plain, len);
+	buf_append(&seen->bytes, plain, len);
 	free(plain);
 	return 0;
 }
@@ -58,11 +58,11 @@ static int on_payload(void *ctx, const struct websocket_frame *frame, uint64_t a
 static const struct websocket_events events = { .frame = on_frame, .payload = on_payload };
 
 static int read_in_pieces(const uint8_t *data, size_t size, size_t each, bool from_client, bool deflate,
-			  struct has_answered *ret, struct websocket *ws)
+			  struct frames_seen *ret, struct websocket *ws)
 {
 	int r = 0;
 
-	*ret = (struct has_answered){ .from_client = from_client, .bytes = BUF_INIT(16u << 20) };
+	*ret = (struct frames_seen){ .from_client = from_client, .bytes = BUF_INIT(16u << 20) };
 	websocket_init(ws, from_client, deflate, &events, ret);
 	for (size_t at = 0; at < size && r == 0; at += each) {
 		size_t n = size - at < each ? size - at : each;
@@ -79,7 +79,7 @@ static int read_in_pieces(const uint8_t *data, size_t size, size_t each, bool fr
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct has_answered whole, cut;
+	struct frames_seen whole, cut;
 	struct websocket a, b;
 	bool from_client, deflate;
 	size_t each, same;

@@ -20,21 +20,21 @@ bool ask_covers(const struct ask *ask, const struct client *client, const struct
 {
 	const struct np_rung *rung = &client->sandbox->rung;
 
-	return ask && ask->granted && ask->rung.level == rung->level && ask->rung.mode == rung->mode &&
+	return ask && ask->state == ASK_GRANTED && ask->rung.level == rung->level && ask->rung.mode == rung->mode &&
 	       ask->rung.flags == rung->flags && ask->rule == asked_rule(verdict);
 }
 
 void ask_want(struct ask *ask, const struct client *client, const struct host *host, uint16_t port,
-	      const struct head *head, const struct buf *came, const bool *whole, bool tls)
+	      const struct head *head, const struct buf *came, const enum request_state *request, bool tls)
 {
-	*ask = (struct ask){ .wanted = true,
+	*ask = (struct ask){ .state = ASK_WANTED,
 			     .client = client,
 			     .host = host,
 			     .port = port,
 			     .tls = tls,
 			     .head = head,
 			     .came = came,
-			     .whole = whole };
+			     .request = request };
 }
 
 void ask_move(struct ask *to, struct ask *from, const struct host *host, const struct head *head)
@@ -43,8 +43,8 @@ void ask_move(struct ask *to, struct ask *from, const struct host *host, const s
 	to->host = host;
 	to->head = head;
 	to->came = NULL;
-	to->whole = NULL;
-	from->granted = false;
+	to->request = NULL;
+	from->state = ASK_WANTED;
 }
 
 /* -- asking ------------------------------------------------------------------------------ */
@@ -52,7 +52,8 @@ void ask_move(struct ask *to, struct ask *from, const struct host *host, const s
 static void ask_again(struct ask *ask, struct hold *hold);
 static bool body_show(struct ask *ask, struct hold *hold, const struct piece *piece);
 
-/* The daemon is told that what it was asked about waits no longer: it is gone, or (taken) goes on by an answer for this one alone. */
+/* Tells the daemon that the request no longer waits: it is gone, or (taken) it goes on by an answer that was for
+ * this one alone. */
 static void waiter_report(const struct worker *worker, uint64_t number, bool taken)
 {
 	struct link_ask message = { .number = number, .gone = !taken, .taken = taken };
@@ -65,14 +66,16 @@ static void ask_over(struct hold *hold)
 {
 	struct ask *ask = hold->terms.ctx;
 
-	if (ask->open)
+	if (ask->state == ASK_OPEN) {
 		waiter_report(hold->worker, hold->number, false);
-	ask->open = false;
+		ask->state = ASK_WANTED;
+	}
 	ask->look = 0;
 	ask->shows = false;
 }
 
-/* How long it is held from now on, for a person or (NULL: none) a decider. That one's time is the daemon's to keep: it is over before ours. */
+/* How long it is held from now on: for a person, or, unless decider is NULL, for a decider. The daemon keeps the
+ * decider's time, which ends before ours. */
 static void terms_set(const struct worker *worker, const struct decider *decider, struct hold_terms *terms)
 {
 	terms->ms = (uint32_t)(decider ? decider->timeout_ms + DECIDER_SLACK_MS : worker->policy->approval.hold_ms);
@@ -132,7 +135,8 @@ struct hold_terms ask_terms(struct ask *ask, bool look)
 	return terms;
 }
 
-/* Where it goes, and not what it calls that: a person reads this, and the port that is meant need not be written in a request. */
+/* Where the request goes, and not what it calls that: a person reads this, and a request need not spell out its
+ * port. */
 static void url_write(const struct ask *ask, char to[static NP_QUESTION_URL])
 {
 	const struct head *head = ask->head;
@@ -210,13 +214,13 @@ static bool ask_send(struct ask *ask, struct hold *hold, const struct verdict *v
 	buf_append(&message, preview.data, preview.len);
 	terms_renew(decider, hold);
 	ask->rule = fixed.rule;
-	ask->open = true;
+	ask->state = ASK_OPEN;
 	ask->look = 0;
 	ask->shows = false;
 	if (!buf_error(&message) &&
 	    link_send_patiently(hold->worker->link, LINK_ASK, message.data, message.len, -1, ASK_MS) == 0)
 		return true;
-	ask->open = false;
+	ask->state = ASK_WANTED;
 	hold_refuse(hold, hold->terms.late, "nobody could be asked");
 	return false;
 }
@@ -260,7 +264,7 @@ static bool body_is_whole(const struct ask *ask, const struct piece *piece)
 
 	if (!head || !head->has_body)
 		return head;
-	return (ask->whole && *ask->whole) || (piece && piece->end) ||
+	return (ask->request && *ask->request != REQUEST_COMES) || (piece && piece->end) ||
 	       (head->has_length && body_there(ask, piece) >= head->length);
 }
 
@@ -316,9 +320,9 @@ static void ask_again(struct ask *ask, struct hold *hold)
 /* Takes back what the question has granted. */
 static bool ask_end(struct ask *ask, uint64_t question)
 {
-	if (!ask->granted || ask->question != question)
+	if (ask->state != ASK_GRANTED || ask->question != question)
 		return false;
-	ask->granted = false;
+	ask->state = ASK_WANTED;
 	return true;
 }
 
@@ -364,11 +368,11 @@ void asks_answer(struct worker *worker, const struct link_answer *answer)
 			terms_renew(NULL, hold);
 		return;
 	}
-	ask->open = false;
+	ask->state = ASK_WANTED;
 	if (answer->reply == REPLY_AGAIN) {
 		ask_again(ask, hold);
 	} else if (answer->reply == REPLY_ALLOWED) {
-		ask->granted = true;
+		ask->state = ASK_GRANTED;
 		ask->allowed = ask->question ? NP_R_APPROVED : NP_R_DECIDER_ALLOWS;
 		ask->rung = hold->sandbox->rung;
 		hold_resume(hold);

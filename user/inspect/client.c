@@ -49,7 +49,7 @@ void client_close(struct client *client)
 	client->tunnel = NULL;
 	if (ex)
 		exchange_client_gone(ex);
-	/* A codec is at work further up: who called it frees the client. */
+	/* A codec is at work further up in the call chain: its caller frees the client. */
 	if (!client->leg.busy)
 		client_free(client);
 }
@@ -103,7 +103,7 @@ static bool client_waits(const struct client *client)
 {
 	const struct exchange *ex = client_at_hand(client);
 
-	return client->tunnel ? tunnel_hold_number(client->tunnel) : ex && exchange_is_held(ex);
+	return client->tunnel ? tunnel_hold_number(client->tunnel) : ex && hold_is_on(&ex->hold);
 }
 
 /* May it be read on, as far as something of it waits? A little of the body may be wanted meanwhile. */
@@ -243,7 +243,7 @@ void client_flush(struct leg *leg)
 	/* A channel that took it all at once has nothing to tell of later. */
 	ex = client_at_hand(client);
 	if (ex && channel_backlog(leg->channel) <= memory_mark(client))
-		exchange_client_drained(ex);
+		exchange_drained(ex, WAY_RESPONSE);
 	if (client->state == CLIENT_H1 && client->request_read && client->answered)
 		client_next(client);
 	else if (client->leg.paused && client->leg.unread < NP_BACKLOG_LOW && client_may_read(client) &&
@@ -279,7 +279,7 @@ void client_rejudge(struct client *client, enum np_reason by)
 	/* From the start for each: one that is cut may end others, with the connection to the origin that they share. */
 	while (!leg_is_dead(&client->leg) && (ex = client_unjudged(client))) {
 		ex->at_client.rejudged = true;
-		exchange_rejudge(ex, by);
+		stages_rejudge(ex, by);
 	}
 	client_leave(client);
 }
@@ -355,7 +355,8 @@ static void on_eof(void *ctx)
 	struct client *client = ctx;
 	struct worker *worker = client->worker;
 
-	/* Half a connection is no use to HTTP: who says no more gets no more, unless an answer is on its way. */
+	/* Half a connection is no use to HTTP: a client that has shut its side down gets no more, unless an answer
+	 * is on its way. */
 	if (client->state == CLIENT_H1 && client_at_hand(client) && client->request_read && !client_waits(client)) {
 		leg_advance(&client->leg, LEG_LAST);
 	} else if (client->state == CLIENT_H1 && !client_at_hand(client) && channel_backlog(client->leg.channel)) {
@@ -374,7 +375,7 @@ static void on_drained(void *ctx)
 	struct exchange *ex = client_at_hand(client);
 
 	if (ex)
-		exchange_client_drained(ex);
+		exchange_drained(ex, WAY_RESPONSE);
 	leg_dirty(&client->leg);
 	worker_flush(worker);
 }

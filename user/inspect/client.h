@@ -66,7 +66,8 @@ void client_accept(struct worker *worker, int fd);
 /* Its first bytes. True when they are HTTP, to be read by client_feed(). */
 bool client_sniff(struct client *client, const char *data, size_t len);
 void client_ca_ready(struct client *client);
-/* Its hello has come, and somebody has to see what it says in TLS. */
+/* Its ClientHello has come: ends TLS with the client, as soon as the session has its CA, so that its requests can be
+ * read. */
 void client_look(struct client *client);
 
 /* -- client.c */
@@ -80,13 +81,14 @@ void client_rejudge(struct client *client, enum np_reason by);
 void client_end_by(struct client *client, enum np_reason by);
 /* What the platform has ended its connection by: NP_R_ENDED_BY_*; 0: nothing, it ends by itself or the origin's doing. */
 enum np_reason client_ended_by(const struct client *client);
-/* Its program has ended the handshake, or gone on with it, and that is still to be read. */
+/* The client has ended the handshake or gone on with it, and that is still to be read. */
 bool client_is_unheard(const struct client *client);
 void client_close(struct client *client); /* at once */
 void client_reset(struct client *client); /* with a RST */
 void client_tick(struct client *client, uint64_t now_ns);
 bool client_is_open(const struct client *client); /* for an answer; a tunnel has no end that one could wait for */
-/* DNS over TCP: gathers an answer; and the client has not read so many of them that it gets no more for now. */
+/* DNS over TCP: gathers an answer to be written; and: has the client left so many unread that it gets no more for
+ * now? */
 void client_send(struct client *client, const void *data, size_t len);
 bool client_is_deaf(const struct client *client);
 void client_hold(struct client *client); /* no more is read from it until it has read */

@@ -2,8 +2,6 @@
 /* A connection of a sandbox when it is new: whose it is, whom it is meant for, and whether we may look inside. */
 #include <arpa/nameser.h>
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -243,7 +241,6 @@ static void client_meet(struct client *client)
 
 void client_accept(struct worker *worker, int fd)
 {
-	const int yes = 1;
 	struct np_flow flow;
 	struct sandbox *sandbox = worker->n_clients < NP_CONNS_MAX ? flow_sandbox(worker, fd, &flow) : NULL;
 	bool welcome =
@@ -255,7 +252,6 @@ void client_accept(struct worker *worker, int fd)
 		close(fd);
 		return;
 	}
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 	client->worker = worker;
 	client->sandbox = sandbox;
 	client->flow = flow;

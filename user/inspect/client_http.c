@@ -103,7 +103,7 @@ static size_t client_mark(const struct client *client)
 {
 	const struct exchange *ex = client_at_hand(client);
 
-	return ex && exchange_is_held(ex) ? ex->hold.terms.body : NP_BACKLOG_HIGH;
+	return ex && hold_is_on(&ex->hold) ? ex->hold.terms.body : NP_BACKLOG_HIGH;
 }
 
 static size_t h1_feed(struct client *client, const char *data, size_t len)

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/table.h"
-#include "inspect/tunnel.h"
 #include "inspect/upstream.h"
 #include "inspect/origin_dial.h"
 
@@ -101,7 +100,7 @@ static void dump_client(struct dump *dump, const struct client *client)
 
 static enum debug_exchange exchange_state(const struct exchange *ex)
 {
-	if (exchange_is_held(ex))
+	if (hold_is_on(&ex->hold))
 		return DEBUG_EXCHANGE_HELD;
 	if (ex->at_origin.dial)
 		return origin_dial_is_resolving(ex->at_origin.dial) ? DEBUG_EXCHANGE_RESOLVING
@@ -110,11 +109,11 @@ static enum debug_exchange exchange_state(const struct exchange *ex)
 		return DEBUG_EXCHANGE_HANDSHAKE;
 	if (ex->at_origin.awaits)
 		return DEBUG_EXCHANGE_CONNECTING;
-	if (!ex->at_origin.upstream && !ex->responded)
+	if (!ex->at_origin.upstream && ex->response < RESPONSE_GOES)
 		return DEBUG_EXCHANGE_JUDGING;
-	if (ex->responded || ex->has_answered)
+	if (ex->response != RESPONSE_AWAITED)
 		return DEBUG_EXCHANGE_RECEIVING;
-	return ex->request_sent ? DEBUG_EXCHANGE_WAITING : DEBUG_EXCHANGE_SENDING;
+	return ex->request == REQUEST_SENT ? DEBUG_EXCHANGE_WAITING : DEBUG_EXCHANGE_SENDING;
 }
 
 static void dump_exchange(struct dump *dump, const struct exchange *ex)

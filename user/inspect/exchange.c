@@ -22,7 +22,7 @@ void exchange_discard(struct exchange *ex)
 	if (unsent > ex->report.sent)
 		unsent = ex->report.sent;
 	ex->report.sent -= unsent;
-	ledger_add(&ex->client->sandbox->counts->bytes_out, -unsent);
+	ledger_add(&ex->client->sandbox->counts->sent, -unsent);
 }
 
 void exchange_note_dial(struct exchange *ex, const struct origin_dial_result *result)
@@ -87,7 +87,7 @@ void exchange_over(struct exchange *ex)
 
 void exchange_stop(struct exchange *ex, enum np_reason reason, const struct verdict *verdict, const char *words)
 {
-	if (!ex->responded) {
+	if (ex->response < RESPONSE_GOES) {
 		exchange_refuse(ex, reason, verdict, words);
 		return;
 	}
@@ -165,7 +165,7 @@ void exchange_start(struct client *client, const struct turn *turn, struct head 
 		client_turn_away(client, turn);
 		return;
 	}
-	ex->request_whole = end;
+	ex->request = end ? REQUEST_WHOLE : REQUEST_COMES;
 	report_begin(&ex->report, client->worker, client->sandbox);
 	ex->report.pid = client->flow.pid;
 	stages_go_on(ex);
@@ -180,7 +180,7 @@ void request_refuse(struct client *client, const struct turn *turn, struct head 
 		client_close(client);
 		return;
 	}
-	ex->request_whole = true;
+	ex->request = REQUEST_WHOLE;
 	/* It is refused for where it wants to go, not for where the proxy would be. */
 	if (authority_parse(ex->head.authority, strlen(ex->head.authority), true, &to) == 0) {
 		ex->host = to.host;
@@ -207,7 +207,7 @@ void exchange_upstream_failed(struct exchange *ex, enum np_reason reason, const 
 		exchange_break(ex);
 		return;
 	}
-	exchange_stop(ex, ex->responded ? NP_R_RESPONSE_BROKEN : reason, NULL, words);
+	exchange_stop(ex, ex->response >= RESPONSE_GOES ? NP_R_RESPONSE_BROKEN : reason, NULL, words);
 }
 
 /* -- what others do to it -------------------------------------------------------------- */
@@ -234,9 +234,4 @@ void exchange_route_refused(struct exchange *ex, const struct route *route, cons
 	if (route)
 		addr_format(&route->addr, ex->report.address);
 	exchange_refuse(ex, NP_R_ADDRESS_REFUSED, &verdict, words);
-}
-
-void exchange_rejudge(struct exchange *ex, enum np_reason by)
-{
-	stages_rejudge(ex, by);
 }

@@ -31,8 +31,11 @@ struct exchange {
 	struct client *client;
 	struct at_client at_client;
 	struct at_origin at_origin;
+	enum request_state request;
+	enum response_state response;
+	bool origin_done;		  /* the origin has said all; some of it may be in the stages */
 	unsigned stage;			  /* of stages[] that is next */
-	struct stage_bodies bodies[WAYS]; /* for who looks at them */
+	struct stage_bodies bodies[WAYS]; /* for stages that look at them */
 	struct hold hold;		  /* it waits for an answer */
 	struct ask ask;			  /* of a person */
 	unsigned tries;			  /* it was lost before anything was done, and went again */
@@ -47,14 +50,7 @@ struct exchange {
 	struct buf pending;	 /* request body before there is an upstream */
 	struct buf again;	 /* what was sent of it, if it may have to be sent once more ... */
 	bool keeps;		 /* ... and all of it is there */
-	bool has_answered;	 /* something of a response came */
-	size_t owed_client;	 /* body bytes of the client not given back to its window yet */
-	size_t owed_origin;
-	bool request_whole; /* the client has sent it all, and it is through the stages */
-	bool request_sent;  /* and the origin has it */
-	bool responded;	    /* a final head went to the client */
-	bool response_done; /* and all of it, as far as the client is concerned */
-	bool origin_done;   /* the origin has said all; some of it may be in the stages */
+	size_t owed[WAYS];	 /* bytes of bodies that were not yet given back to the window of their sender */
 	unsigned interims;
 	struct fields *trailers;  /* of the request, before there is an upstream */
 	struct timeouts timeouts; /* its rule's */
@@ -77,13 +73,9 @@ void exchange_start(struct client *client, const struct turn *turn, struct head 
 /* Answers a request that is none for an origin: CONNECT. */
 void request_refuse(struct client *client, const struct turn *turn, struct head *head, const struct verdict *verdict);
 extern const struct turn_events exchange_client_events;
-/* Returns false when that was its end. */
-bool exchange_client_drained(struct exchange *exchange);
 void exchange_client_gone(struct exchange *exchange);		/* no more to or from the client */
 void exchange_tick(struct exchange *exchange, uint64_t now_ns); /* is over when it has been silent for too long */
-/* The policy or the level changed: is it still allowed? It is broken off if not. */
-void exchange_rejudge(struct exchange *exchange, enum np_reason by);
-/* It became a tunnel, which has its report and its head. */
+/* For an exchange that became a tunnel, which has its report and its head now. */
 void exchange_free(struct exchange *exchange);
 struct exchange_texts {
 	const struct head *head;
@@ -94,30 +86,36 @@ struct exchange_texts {
 void exchange_report(struct worker *worker, const struct link_request *report, const struct exchange_texts *texts);
 size_t exchange_kept(const struct exchange *exchange); /* bytes of its body that wait, or may have to be sent again */
 
+/* -- for both */
+/* The receiver of that way has taken what was sent: there is room for more. Returns false when that was its end. */
+bool exchange_drained(struct exchange *exchange, enum stage_way way);
+
 /* -- for the origin's side */
-/* The name leads to where the client may not go, or, without a route, is none for a proxy: the rule that says so is named. */
+/* The name leads to an address where the client may not go (route), or must not be given to a proxy (route NULL).
+ * The rule that says so is named. */
 void exchange_route_refused(struct exchange *exchange, const struct route *route, const char *words);
 void exchange_upstream_ready(struct exchange *exchange);
 void exchange_upstream_failed(struct exchange *exchange, enum np_reason reason, const char *words);
 enum lost {
 	LOST_UNKNOWN,
 	LOST_REFUSED,	/* the origin says that it did nothing */
-	LOST_WANTS_H1,	/* likewise, and wants HTTP/1.1 */
+	LOST_WANTS_H1,	/* the origin says that it did nothing, and wants HTTP/1.1 */
 	LOST_UNTOUCHED, /* not a byte of it was acknowledged: the origin cannot have done anything */
 	LOST_UNANSWERED /* a kept connection was closed before anything was said on it */
 };
 /* Its connection will not answer it. */
 void exchange_lost(struct exchange *exchange, enum lost lost, enum np_reason reason, const char *words);
 extern const struct turn_events exchange_origin_events;
-bool exchange_upstream_drained(struct exchange *exchange); /* false: likewise */
-void exchange_discard(struct exchange *exchange);	   /* what its upstream has not sent by now never leaves */
+void exchange_discard(
+	struct exchange
+		*exchange); /* the bytes that its upstream has not sent by now are not counted: they never leave */
 /* It has waited for ms, which is all that its rule gives it: name is the key of timeouts. */
 void exchange_timed_out(struct exchange *exchange, const char *name, uint32_t ms);
 /* The way to the origin and how long it took, for the report. */
 void exchange_note_dial(struct exchange *exchange, const struct origin_dial_result *result);
 void exchange_note_proxy(struct exchange *exchange, const char *url); /* NULL: it goes directly */
 void exchange_note_tls(struct exchange *exchange, uint64_t us);
-void exchange_note(struct exchange *exchange, const char *words); /* for who reads the event */
+void exchange_note(struct exchange *exchange, const char *words); /* for readers of the event */
 
 /* -- for stages: each of these but the last three ends the exchange. */
 /* Answers instead of an origin, before anything of an answer has gone. With a verdict: its rule is named. */
@@ -129,14 +127,16 @@ void exchange_break(struct exchange *exchange);
 void exchange_stop(struct exchange *exchange, enum np_reason reason, const struct verdict *verdict, const char *words);
 /* start() returns what this returns: the exchange waits, for hold_resume() or hold_refuse() of exchange->hold. */
 enum stage_result exchange_hold(struct exchange *exchange, const struct hold_terms *terms);
-bool exchange_is_held(const struct exchange *exchange);
 /* The request that goes to the origin, to be changed in start(): a copy, so that what is put in is neither judged nor reported.
  * For stages behind "canonical", for it is made of the head as that leaves it. NULL: not yet, or there is no memory for it. */
 struct head *exchange_outgoing(struct exchange *exchange);
 
 /* -- within exchange*.c and stages_body.c */
-/* What has come through the stages, and whether there is room for more of it. */
+/* What has come through the stages goes on; and is there room for more of it? */
 enum stage_result exchange_pass(struct exchange *exchange, enum stage_way way, const struct piece *piece);
 bool exchange_has_room(const struct exchange *exchange, enum stage_way way);
+/* So many bytes of a body came that way: they are given back to the window of their sender; false: later, and they
+ * are owed. */
+bool exchange_give_back(struct exchange *exchange, enum stage_way way, size_t len);
 enum stage_result exchange_request_pass(struct exchange *exchange, const struct piece *piece);
 void exchange_over(struct exchange *exchange); /* both sides have been told */

@@ -69,8 +69,3 @@ enum stage_result exchange_hold(struct exchange *ex, const struct hold_terms *te
 	exchange_break(ex);
 	return STAGE_OVER;
 }
-
-bool exchange_is_held(const struct exchange *ex)
-{
-	return hold_is_on(&ex->hold);
-}

@@ -12,13 +12,13 @@
 static void sent_add(struct exchange *ex, size_t len)
 {
 	ex->report.sent += len;
-	ledger_add(&ex->client->sandbox->counts->bytes_out, len);
+	ledger_add(&ex->client->sandbox->counts->sent, len);
 }
 
 /* What was sent, for as long as it may have to be sent again. */
 static void body_keep(struct exchange *ex, const char *data, size_t len)
 {
-	if (!ex->keeps || ex->has_answered)
+	if (!ex->keeps || ex->response != RESPONSE_AWAITED)
 		return;
 	buf_append(&ex->again, data, len);
 	if (buf_error(&ex->again)) {
@@ -30,7 +30,7 @@ static void body_keep(struct exchange *ex, const char *data, size_t len)
 /* Until there is an origin to have them, or in case there is another. They came in one piece within the same bounds. */
 static void trailers_keep(struct exchange *ex, const struct fields *trailers)
 {
-	if (trailers && trailers->n && !ex->has_answered)
+	if (trailers && trailers->n && ex->response == RESPONSE_AWAITED)
 		fields_clone(&ex->trailers, trailers);
 }
 
@@ -55,7 +55,7 @@ static int body_forward(struct exchange *ex, const struct piece *piece)
 	}
 	if (r < 0 || !piece->end)
 		return r;
-	ex->request_sent = true;
+	ex->request = REQUEST_SENT;
 	return leg_end(&ex->at_origin.turn, piece->trailers);
 }
 
@@ -63,9 +63,10 @@ enum stage_result exchange_request_pass(struct exchange *ex, const struct piece 
 {
 	if (ex->origin_done)
 		return STAGE_NEXT;
-	ex->request_whole |= piece->end;
-	if (piece->end)
+	if (piece->end) {
+		ex->request = REQUEST_WHOLE;
 		trailers_keep(ex, piece->trailers);
+	}
 	if (!ex->at_origin.upstream)
 		return body_put_off(ex, piece);
 	if (body_forward(ex, piece) == 0)
@@ -96,13 +97,9 @@ static void on_request_body(struct turn *turn, const char *data, size_t len)
 	}
 	if (stages_body(ex, WAY_REQUEST, &(struct piece){ .data = data, .len = len }) != STAGE_NEXT)
 		return;
-	if (ex->at_origin.upstream && !ex->owed_client && exchange_has_room(ex, WAY_REQUEST) &&
-	    !stages_body_due(ex, WAY_REQUEST)) {
-		leg_consume(&ex->at_client.turn, len);
+	if (exchange_give_back(ex, WAY_REQUEST, len))
 		return;
-	}
-	ex->owed_client += len;
-	if (exchange_is_held(ex))
+	if (hold_is_on(&ex->hold))
 		body_hold(ex, len);
 	else if (ex->at_origin.upstream && memory_is_over(ex->client))
 		exchange_upstream_failed(ex, NP_R_TOO_MUCH_UNREAD, "its origin does not read");
@@ -127,7 +124,7 @@ static void on_request_end(struct turn *turn, const struct fields *trailers)
 
 static void on_client_drained(struct turn *turn)
 {
-	exchange_client_drained(container_of(turn, struct exchange, at_client.turn));
+	exchange_drained(container_of(turn, struct exchange, at_client.turn), WAY_RESPONSE);
 }
 
 const struct turn_events exchange_client_events = { .body = on_request_body,
@@ -152,8 +149,8 @@ static struct head request_head(const struct exchange *ex)
 	struct head head = ex->outgoing ? *ex->outgoing : ex->head; /* lent */
 
 	if (ex->bodies[WAY_REQUEST].resized && head.has_body) {
-		head.has_length =
-			ex->request_whole && !ex->trailers; /* HTTP/1.1 has none of them behind a known length */
+		head.has_length = ex->request == REQUEST_WHOLE &&
+				  !ex->trailers; /* HTTP/1.1 has none of them behind a known length */
 		head.length = head.has_length ? ex->pending.len : BODY_UNKNOWN;
 	}
 	return head;
@@ -162,7 +159,7 @@ static struct head request_head(const struct exchange *ex)
 void exchange_upstream_ready(struct exchange *ex)
 {
 	const struct head head = request_head(ex);
-	const bool end = ex->request_whole && !ex->pending.len && !ex->trailers;
+	const bool whole = ex->request == REQUEST_WHOLE, end = whole && !ex->pending.len && !ex->trailers;
 	_buf_ struct buf body = ex->pending;
 	int r;
 
@@ -171,29 +168,15 @@ void exchange_upstream_ready(struct exchange *ex)
 	ex->sent_ns = ex->active_ns = loop_now_ns();
 	r = leg_head(&ex->at_origin.turn, &head, end);
 	if (r == 0 && !end)
-		r = body_forward(ex, &(struct piece){ .data = body.data,
-						      .len = body.len,
-						      .end = ex->request_whole,
-						      .trailers = ex->trailers });
-	ex->request_sent = ex->request_whole;
+		r = body_forward(
+			ex,
+			&(struct piece){ .data = body.data, .len = body.len, .end = whole, .trailers = ex->trailers });
+	if (whole)
+		ex->request = REQUEST_SENT;
 	if (r < 0)
 		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "the request could not be sent");
 	else if (leg_backlog(&ex->at_origin.turn) <= NP_BACKLOG_HIGH)
-		exchange_upstream_drained(ex);
-}
-
-bool exchange_upstream_drained(struct exchange *ex)
-{
-	size_t owed = ex->owed_client;
-
-	if (stages_body_more(ex, WAY_REQUEST) != STAGE_NEXT)
-		return false;
-	if (stages_body_due(ex, WAY_REQUEST))
-		return true;
-	ex->owed_client = 0;
-	if (owed)
-		leg_consume(&ex->at_client.turn, owed);
-	return true;
+		exchange_drained(ex, WAY_REQUEST);
 }
 
 /* -- once more ------------------------------------------------------------------------ */
@@ -213,7 +196,7 @@ static bool method_is_idempotent(const char *method)
  * anything: then only what can be done twice, or what never came to be acknowledged, byte for byte. */
 static bool may_go_again(const struct exchange *ex, enum lost lost)
 {
-	if (ex->has_answered || ex->head.upgrade || ex->tries == NP_RETRIES || (ex->body && !ex->keeps))
+	if (ex->response != RESPONSE_AWAITED || ex->head.upgrade || ex->tries == NP_RETRIES || (ex->body && !ex->keeps))
 		return false;
 	if (lost == LOST_UNANSWERED)
 		return method_is_idempotent(ex->head.method);
@@ -228,7 +211,8 @@ void exchange_lost(struct exchange *ex, enum lost lost, enum np_reason reason, c
 	}
 	ex->tries++;
 	ex->h1_only |= lost == LOST_WANTS_H1;
-	ex->request_sent = false;
+	if (ex->request == REQUEST_SENT)
+		ex->request = REQUEST_WHOLE;
 	/* Nothing was pending: it went before what is now sent again. */
 	buf_free(&ex->pending);
 	ex->pending = ex->again;

@@ -22,7 +22,7 @@ static void exchange_switch(struct exchange *ex, struct head *head)
 		return;
 	}
 	ex->report.status = 101;
-	ex->responded = true;
+	ex->response = RESPONSE_GOES;
 	if (leg_head(&ex->at_client.turn, head, true) < 0) {
 		exchange_break(ex);
 		return;
@@ -34,11 +34,11 @@ static void exchange_switch(struct exchange *ex, struct head *head)
 static void exchange_finish(struct exchange *ex)
 {
 	ex->origin_done = true;
-	if (ex->request_sent)
+	if (ex->request == REQUEST_SENT)
 		upstream_done(ex);
 	else
 		upstream_cancel(ex); /* it answered before it had heard all: the rest is of no interest */
-	if (ex->response_done)
+	if (ex->response == RESPONSE_GONE)
 		exchange_over(ex);
 }
 
@@ -46,7 +46,8 @@ static void on_response(struct turn *turn, struct head *head, bool end)
 {
 	struct exchange *ex = container_of(turn, struct exchange, at_origin.turn);
 
-	ex->has_answered = true;
+	if (ex->response == RESPONSE_AWAITED)
+		ex->response = RESPONSE_BEGUN;
 	buf_free(&ex->again);
 	ex->active_ns = ex->client->worker->now_ns;
 	if (stages_response(ex, head) != STAGE_NEXT)
@@ -63,12 +64,11 @@ static void on_response(struct turn *turn, struct head *head, bool end)
 		return;
 	}
 	ex->head_ns = loop_now_ns();
-	ex->responded = true;
 	ex->report.status = head->status;
-	ex->response_done = end || !head->has_body;
+	ex->response = end || !head->has_body ? RESPONSE_GONE : RESPONSE_GOES;
 	if (ex->bodies[WAY_RESPONSE].resized)
 		head->has_length = false, head->length = BODY_UNKNOWN;
-	if (leg_head(&ex->at_client.turn, head, ex->response_done) < 0) {
+	if (leg_head(&ex->at_client.turn, head, ex->response == RESPONSE_GONE) < 0) {
 		exchange_break(ex);
 		return;
 	}
@@ -86,9 +86,12 @@ static enum stage_result response_pass(struct exchange *ex, const struct piece *
 		exchange_break(ex);
 		return STAGE_OVER;
 	}
-	ex->response_done = piece->end;
+	if (piece->end)
+		ex->response = RESPONSE_GONE;
 	return STAGE_NEXT;
 }
+
+/* -- either way ------------------------------------------------------------------------ */
 
 enum stage_result exchange_pass(struct exchange *ex, enum stage_way way, const struct piece *piece)
 {
@@ -102,22 +105,47 @@ bool exchange_has_room(const struct exchange *ex, enum stage_way way)
 	return leg_backlog(way == WAY_REQUEST ? &ex->at_origin.turn : &ex->at_client.turn) <= memory_mark(ex->client);
 }
 
+bool exchange_give_back(struct exchange *ex, enum stage_way way, size_t len)
+{
+	if ((way == WAY_REQUEST && !ex->at_origin.upstream) || ex->owed[way] || !exchange_has_room(ex, way) ||
+	    stages_body_due(ex, way)) {
+		ex->owed[way] += len;
+		return false;
+	}
+	leg_consume(way == WAY_REQUEST ? &ex->at_client.turn : &ex->at_origin.turn, len);
+	return true;
+}
+
+bool exchange_drained(struct exchange *ex, enum stage_way way)
+{
+	size_t owed = ex->owed[way];
+
+	if (stages_body_more(ex, way) != STAGE_NEXT)
+		return false;
+	if (stages_body_due(ex, way))
+		return true;
+	ex->owed[way] = 0;
+	if (owed)
+		leg_consume(way == WAY_REQUEST ? &ex->at_client.turn : &ex->at_origin.turn, owed);
+	if (way == WAY_REQUEST || !ex->origin_done || ex->response != RESPONSE_GONE)
+		return true;
+	exchange_over(ex);
+	return false;
+}
+
+/* -- what the origin says --------------------------------------------------------------- */
+
 static void on_response_body(struct turn *turn, const char *data, size_t len)
 {
 	struct exchange *ex = container_of(turn, struct exchange, at_origin.turn);
 
 	ex->report.received += len;
-	ledger_add(&ex->client->sandbox->counts->bytes_in, len);
+	ledger_add(&ex->client->sandbox->counts->received, len);
 	ex->active_ns = ex->client->worker->now_ns;
 	if (stages_body(ex, WAY_RESPONSE, &(struct piece){ .data = data, .len = len }) != STAGE_NEXT)
 		return;
 	memory_count_client(ex->client);
-	if (!ex->owed_origin && exchange_has_room(ex, WAY_RESPONSE) && !stages_body_due(ex, WAY_RESPONSE)) {
-		leg_consume(&ex->at_origin.turn, len);
-		return;
-	}
-	ex->owed_origin += len;
-	if (!memory_is_over(ex->client))
+	if (exchange_give_back(ex, WAY_RESPONSE, len) || !memory_is_over(ex->client))
 		return;
 	ex->report.reason = NP_R_TOO_MUCH_UNREAD;
 	exchange_break(ex);
@@ -127,33 +155,16 @@ static void on_response_end(struct turn *turn, const struct fields *trailers)
 {
 	struct exchange *ex = container_of(turn, struct exchange, at_origin.turn);
 
-	if (ex->response_done ||
+	if (ex->response == RESPONSE_GONE ||
 	    stages_body(ex, WAY_RESPONSE, &(struct piece){ .end = true, .trailers = trailers }) == STAGE_NEXT)
 		exchange_finish(ex);
 }
 
 static void on_upstream_drained(struct turn *turn)
 {
-	exchange_upstream_drained(container_of(turn, struct exchange, at_origin.turn));
+	exchange_drained(container_of(turn, struct exchange, at_origin.turn), WAY_REQUEST);
 }
 
 const struct turn_events exchange_origin_events = {
 	.head = on_response, .body = on_response_body, .end = on_response_end, .drained = on_upstream_drained
 };
-
-bool exchange_client_drained(struct exchange *ex)
-{
-	size_t owed = ex->owed_origin;
-
-	if (stages_body_more(ex, WAY_RESPONSE) != STAGE_NEXT)
-		return false;
-	if (stages_body_due(ex, WAY_RESPONSE))
-		return true;
-	ex->owed_origin = 0;
-	if (owed)
-		leg_consume(&ex->at_origin.turn, owed);
-	if (!ex->origin_done || !ex->response_done)
-		return true;
-	exchange_over(ex);
-	return false;
-}

@@ -27,12 +27,12 @@ void exchange_timed_out(struct exchange *ex, const char *name, uint32_t ms)
 
 void exchange_tick(struct exchange *ex, uint64_t now_ns)
 {
-	const bool first = ex->request_sent && !ex->has_answered && ex->timeouts.first_byte;
+	const bool first = ex->request == REQUEST_SENT && ex->response == RESPONSE_AWAITED && ex->timeouts.first_byte;
 	uint32_t ms = first ? ex->timeouts.first_byte : ex->timeouts.idle;
 
 	if (!ms)
 		ms = NP_STALL_MS;
-	if (exchange_is_held(ex) || ex->at_origin.awaits || ex->at_origin.dial || ex->at_origin.handshake ||
+	if (hold_is_on(&ex->hold) || ex->at_origin.awaits || ex->at_origin.dial || ex->at_origin.handshake ||
 	    now_ns <= ex->active_ns + ms * 1000000ull)
 		return; /* what leads to an answer, or to a connection, has bounds of its own */
 	if (exchange_moves(ex))

@@ -47,7 +47,7 @@ struct hold {
 
 TAILQ_HEAD(hold_queue, hold);
 
-/* Of a worker. Likewise. */
+/* Of a worker. Only hold.c writes it. */
 struct holds {
 	struct hold_queue list; /* the one that was held first is first */
 	unsigned n;

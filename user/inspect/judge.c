@@ -19,8 +19,8 @@ static struct np_rung client_rung(const struct client *client)
 	return rung;
 }
 
-/* What stage_place.c says of the origin's leg. An https: URL in the clear is one that a proxy of the client's is asked for, if
- * that may be: who has only the head cannot tell. */
+/* What stage_place.c says of the origin's leg. An https: URL in the clear is a request to the client's proxy, if
+ * that is allowed: from the head alone this cannot be told. */
 static int head_leg(const struct client *client, const struct head *head)
 {
 	if (client->tls)

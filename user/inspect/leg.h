@@ -30,7 +30,7 @@ enum leg_life {
 	LEG_OPEN,
 	LEG_LAST,     /* no exchange comes after those that are on it */
 	LEG_CLOSING,  /* nor is there any: it closes when all that was written is gone */
-	LEG_FINISHED, /* likewise, and its end was written */
+	LEG_FINISHED, /* as CLOSING, and its end was written */
 	LEG_BROKEN,   /* a message was cut short, which must show: it closes with a reset */
 	LEG_DEAD,     /* it is freed when nobody is at work on it */
 };
@@ -39,7 +39,7 @@ enum leg_life {
 struct leg_events {
 	/* CLIENT: a request. The turn is for the exchange that is made of it. 0 or -errno, which breaks the leg. */
 	int (*request)(struct leg *leg, const struct turn *turn, struct head *head, bool end);
-	/* HTTP/1.1: a part of a message that is no exchange's (any more). Likewise. */
+	/* HTTP/1.1: a part of a message that belongs to no exchange (any more). 0 or -errno, as above. */
 	int (*stray)(struct leg *leg, size_t len);
 	int (*read)(struct leg *leg);					    /* HTTP/1.1: all of a message was read */
 	void (*closed)(struct leg *leg, struct turn *turn, uint32_t error); /* HTTP/2: the stream is no more */
@@ -59,7 +59,7 @@ struct leg {
 	struct turn *turn; /* h1: the one at hand */
 	size_t unread;	   /* h1: bytes of a body that the other side has not taken */
 	bool paused;	   /* it is not read, until the other side has taken them */
-	bool busy;	   /* somebody is at work on it, who frees it if it is dead then */
+	bool busy;	   /* code further up in the call chain works on it, and frees it if it is dead then */
 	bool dirty;
 	LIST_ENTRY(leg) of_dirty;
 	struct memory_share memory;

@@ -8,8 +8,6 @@
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -19,9 +17,9 @@
 #include "base/call_filter.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/privileges.h"
 #include "net/slab.h"
 #include "inspect/worker.h"
+#include "link/helper.h"
 
 static const struct worker_fds fds = { .link = LINK_FD,
 				       .listeners = { LINK_FD_TCP4, LINK_FD_TCP6 },
@@ -87,16 +85,11 @@ int main(int argc, char **argv)
 	const struct rlimit locked = { NP_LOCKED_BYTES, NP_LOCKED_BYTES };
 	struct worker *worker = NULL;
 	unsigned char seed[32];
-	unsigned long uid;
-	char *end;
+	const uid_t uid = helper_begin("netpawl-inspect", argc, 3, argv);
 	int r;
 
-	log_setup("netpawl-inspect", LOG_LEVEL_INFO);
-	if (argc != 3 || (uid = strtoul(argv[1], &end, 10)) == 0 || *end) {
-		fprintf(stderr, "netpawl-inspect is started by netpawld\n");
+	if (!uid)
 		return 2;
-	}
-	signal(SIGPIPE, SIG_IGN);
 	r = slab_init();
 	if (r < 0) {
 		log_error("memory for records cannot be had: %s", strerror(-r));
@@ -110,9 +103,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	setrlimit(RLIMIT_MEMLOCK, &locked); /* while root; who cannot lock memory gets no secrets */
-	r = privileges_give_up((uid_t)uid, argv[2], 65536);
-	if (r == 0 && recv(LINK_FD, seed, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
-		return 0; /* the daemon died before PR_SET_PDEATHSIG */
+	r = privileges_give_up(uid, argv[2], 65536);
 	if (r == 0)
 		r = filter_load();
 	if (r == 0)

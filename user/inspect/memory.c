@@ -43,7 +43,7 @@ void memory_count_upstream(struct upstream *up)
 		  leg_is_dead(&up->leg) ? 0 : leg_held(&up->leg));
 }
 
-/* What origins do not take is the session's; all of its sandboxes answer for it. */
+/* Bytes that origins do not take count for the session: for all of its sandboxes. */
 static size_t held_by(const struct sandbox *sandbox)
 {
 	return sandbox->memory.held + sandbox->session->memory.held;
@@ -88,8 +88,8 @@ static size_t requests_kept(const struct client *client)
 	return kept;
 }
 
-/* A leg that holds little but was held back all the same is not heard of again: nothing of it was ever above the mark that
- * it reports from. */
+/* A leg that was held back while it held little gets no drained() event: its backlog was never above the mark that
+ * causes one. So it is resumed here. */
 static bool exchanges_resume(struct client *client)
 {
 	struct exchange *ex, *next;
@@ -99,13 +99,13 @@ static bool exchanges_resume(struct client *client)
 		next = LIST_NEXT(ex, at_client.of_client);
 		if (!ex->at_origin.upstream && !ex->origin_done)
 			continue;
-		if ((ex->owed_origin || stages_body_due(ex, WAY_RESPONSE)) &&
-		    leg_backlog(&ex->at_client.turn) <= NP_BACKLOG_TIGHT / 2 && !exchange_client_drained(ex))
+		if ((ex->owed[WAY_RESPONSE] || stages_body_due(ex, WAY_RESPONSE)) &&
+		    leg_backlog(&ex->at_client.turn) <= NP_BACKLOG_TIGHT / 2 && !exchange_drained(ex, WAY_RESPONSE))
 			continue;
-		if ((ex->owed_client || stages_body_due(ex, WAY_REQUEST)) &&
-		    leg_backlog(&ex->at_origin.turn) <= NP_BACKLOG_TIGHT / 2 && !exchange_upstream_drained(ex))
+		if ((ex->owed[WAY_REQUEST] || stages_body_due(ex, WAY_REQUEST)) &&
+		    leg_backlog(&ex->at_origin.turn) <= NP_BACKLOG_TIGHT / 2 && !exchange_drained(ex, WAY_REQUEST))
 			continue;
-		owing = owing || ex->owed_origin || ex->owed_client;
+		owing = owing || ex->owed[WAY_RESPONSE] || ex->owed[WAY_REQUEST];
 	}
 	return owing;
 }

@@ -125,12 +125,13 @@ static bool upstream_serves(const struct upstream *up, const struct exchange *ex
 {
 	if (leg_is_dead(&up->leg) || up->leg.life >= LEG_LAST || (up->leg.h2 && !h2_room(up->leg.h2)))
 		return false;
-	/* Another request may not go where the first one did. That it is nobody's of this host was seen then. */
+	/* A later request may be forbidden to go where the first one did. That the address belongs to nobody on this
+	 * host was checked then. */
 	return judge_request(ex->client, &ex->host, ex->port, up->routed ? &up->route : NULL, &ex->head, &ex->ask)
 		       .action == ACTION_ALLOW;
 }
 
-/* One of HTTP/1.1 that nobody uses, the last used first, or one of HTTP/2, which is never idle. */
+/* An idle HTTP/1.1 connection, the last used first; or one of HTTP/2, which is shared and never idle. */
 static struct upstream *pool_find(const struct exchange *ex)
 {
 	struct pool_host *to = host_find(&ex->client->sandbox->session->pool, ex, host_hash(ex));
@@ -246,13 +247,15 @@ static struct upstream *pool_take(const struct exchange *ex)
 {
 	struct upstream *up;
 
-	/* With exchanges on it a death shows by itself, and `acked` stays: what was acknowledged since may be any one's. */
+	/* With exchanges on it, its end is reported by itself, and `acked` stays: bytes that were acknowledged since
+	 * may be of any of them. */
 	while ((up = pool_find(ex)) && !up->n_exchanges && !socket_progress(channel_fd(up->leg.channel), &up->acked))
 		upstream_close(up);
 	return up;
 }
 
-/* True: it waits. One whose rule bounds the time of a connect has that time for itself. */
+/* True: it waits for the connection that is being made. An exchange whose rule bounds the time of a connect dials
+ * for itself, to have all of that time. */
 static bool host_await(struct exchange *ex)
 {
 	struct pool_host *to = ex->tls && !ex->timeouts.connect ? host_use(ex) : NULL;
@@ -272,7 +275,7 @@ static bool host_await(struct exchange *ex)
 	return true;
 }
 
-/* Those that wait go on from the loop, not at once: whoever calls may be at work on one of them. */
+/* Those that wait are resumed from the loop, not at once: the caller may be working on one of them (re-entrancy). */
 static void leader_ends(struct pool_host *to, bool failed)
 {
 	to->leader = NULL;
@@ -322,7 +325,7 @@ static void host_resume(void *data)
 
 	TAILQ_FOREACH(ex, &to->waiting, at_origin.of_waiting)
 		n++;
-	/* Some may come to wait again, for the next connection: a stream for each was more than this one has. */
+	/* Some may have to wait again, for the next connection: this one has fewer streams than there are exchanges. */
 	while (n-- && (ex = TAILQ_FIRST(&to->waiting))) {
 		pool_leave(ex);
 		if (failed)

@@ -25,10 +25,10 @@ struct pool {
 	struct upstream_list upstreams;
 	struct upstream_queue idle; /* least recently used first */
 	unsigned n_idle;
-	struct table hosts; /* pool_host: who looks for one host does not walk past the others' */
+	struct table hosts; /* pool_host: a search for one host does not walk past the connections to others */
 };
 
-/* An exchange's place at its origin. Likewise. */
+/* An exchange's place at its origin. Only pool.c and upstream*.c write it. */
 struct at_origin {
 	struct upstream *upstream;
 	struct origin_dial *dial;   /* on the way to one */

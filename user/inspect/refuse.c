@@ -105,7 +105,7 @@ int refusal_make(const struct client *client, enum np_reason reason, const struc
 			buf_printf(ret_body, "Question %llu.\n", (unsigned long long)question);
 	} else {
 		json_open_object(ret_body, NULL);
-		put_member(ret_body, "error", refusal_is_origins(reason) ? "origin_failed" : "blocked");
+		put_member(ret_body, "error", refusal_is_origins(reason) ? "origin_failed" : "refused");
 		put_member(ret_body, "reason", reason_token(reason));
 		put_member(ret_body, "host", name[0] ? name : NULL);
 		put_member(ret_body, "rule", place[0] ? place : NULL);

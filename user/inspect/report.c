@@ -207,7 +207,7 @@ void report_send(struct worker *worker, const struct link_request *request, cons
 
 	if (!sandbox)
 		return;
-	/* Counted before it is reported: who looks between the two sees one that is open. */
+	/* Counted before it is reported: a reader between the two sees a request that is still open. */
 	if (texts->query)
 		ledger_add(&sandbox->counts->query_reports, 1);
 	else if (!request->begun)

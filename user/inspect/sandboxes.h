@@ -63,5 +63,5 @@ struct origins *session_origins(const struct worker *worker, struct session *ses
 /* What its sandboxes hold in the place of the policy's credentials; NULL: there is no memory, or the policy has none. */
 const struct placeholder_set *session_placeholders(const struct worker *worker, struct session *session);
 void session_drop_placeholders(struct session *session); /* the policy has changed */
-/* Who vouches for origins has changed: what was vouched for by others is over. */
+/* The CAs that origins are verified with have changed: connections that were verified with the former ones end. */
 void session_renew_origins(struct session *session);

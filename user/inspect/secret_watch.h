@@ -11,7 +11,8 @@ struct fields;
 struct head;
 struct worker;
 
-/* Values as they were at one time: who waits for a response searches it for what the request carried, whatever came since. */
+/* Values as they were at one time: an exchange searches its response for what the request carried, whatever has
+ * changed since. */
 struct secret_set {
 	unsigned refs;
 	struct search *search;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An exchange is a pipeline of stages, each of which may do one thing to it. The table in stages.c is the pipeline: another
- * stage is a file and a line there. A request goes through it from the first to the last, a response from the last to the
- * first: who stands between another stage and the origin sees requests after it and responses before it.
+ * An exchange is a pipeline of stages, each of which may do one thing to it. The table in stages.c is the pipeline:
+ * another stage is a file and a line there. A request goes through it from the first to the last, a response from the
+ * last to the first. So a stage that stands nearer to the origin than another sees requests after that one, and
+ * responses before it.
  */
 #pragma once
 
@@ -17,6 +18,19 @@ struct fields;
 struct head;
 struct tunnel;
 
+/* How far an exchange is. Each goes through its states in this order, but for a request that was lost and goes again. */
+enum request_state {
+	REQUEST_COMES, /* the client sends, or the stages have some of it yet */
+	REQUEST_WHOLE, /* it is through the stages ... */
+	REQUEST_SENT,  /* ... and at the origin */
+};
+enum response_state {
+	RESPONSE_AWAITED,
+	RESPONSE_BEGUN, /* something of it came: an informational head at least */
+	RESPONSE_GOES,	/* a final head went to the client ... */
+	RESPONSE_GONE,	/* ... and all of it */
+};
+
 enum stage_role {
 	STAGE_ANSWERS,	/* may answer it, or break it off, in the origin's place */
 	STAGE_MODIFIES, /* may change what is passed on, and refuses what it cannot change */
@@ -27,7 +41,7 @@ enum stage_result {
 	STAGE_NEXT, /* on to the next stage */
 	STAGE_HELD, /* start(), connect(): it waits; see exchange_hold() and tunnel_hold(), which return it */
 	STAGE_OVER, /* it was answered or broken off: the exchange, or the tunnel, is no more */
-	/* Bodies, of who MODIFIES: */
+	/* Bodies, of a stage that MODIFIES: */
 	STAGE_REPLACED, /* what is in piece->out goes on instead of the used bytes */
 	STAGE_MORE,	/* likewise, and the rest makes more: it is called again when that was taken */
 };
@@ -61,8 +75,8 @@ struct stage {
 	/* Of messages that have a body, and only after stage_wants(). */
 	enum stage_result (*request_body)(struct exchange *exchange, struct piece *piece);
 	enum stage_result (*response_body)(struct exchange *exchange, struct piece *piece);
-	/* Every head that goes to the client: informational ones, too, and 101. After that one there are frames, which no
-	 * hook sees: who cannot do without ends it here. */
+	/* Every head that goes to the client: informational ones and 101, too. After a 101 there are frames, which
+	 * no hook sees: a stage that would have to see them ends the exchange here. */
 	enum stage_result (*response)(struct exchange *exchange, struct head *head);
 	/* The policy or the level has changed since start(). by: NP_R_ENDED_BY_*. */
 	enum stage_result (*rejudge)(struct exchange *exchange, enum np_reason by);

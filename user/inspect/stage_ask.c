@@ -8,7 +8,7 @@ static enum stage_result on_start(struct exchange *ex)
 {
 	struct hold_terms terms;
 
-	if (!ex->ask.wanted)
+	if (ex->ask.state == ASK_NOBODY)
 		return STAGE_NEXT;
 	terms = ask_terms(&ex->ask, ex->capture);
 	if (exchange_hold(ex, &terms) != STAGE_HELD)
@@ -20,7 +20,7 @@ static enum stage_result on_start(struct exchange *ex)
 
 static enum stage_result on_request_body(struct exchange *ex, struct piece *piece)
 {
-	return !exchange_is_held(ex) || ask_see(&ex->ask, &ex->hold, piece) ? STAGE_NEXT : STAGE_OVER;
+	return !hold_is_on(&ex->hold) || ask_see(&ex->ask, &ex->hold, piece) ? STAGE_NEXT : STAGE_OVER;
 }
 
 static enum stage_result on_connect(struct tunnel *tunnel)
@@ -28,7 +28,7 @@ static enum stage_result on_connect(struct tunnel *tunnel)
 	struct ask *ask = tunnel_ask(tunnel);
 	struct hold_terms terms;
 
-	if (!ask->wanted)
+	if (ask->state == ASK_NOBODY)
 		return STAGE_NEXT;
 	terms = ask_terms(ask, false);
 	if (tunnel_hold(tunnel, &terms) != STAGE_HELD)

@@ -18,7 +18,7 @@ static void on_whole(struct hold *hold)
 	char hash[SIGV4_HASH];
 	struct credential_look look;
 
-	if (!ex->request_whole)
+	if (ex->request == REQUEST_COMES)
 		return; /* its time is over soon */
 	credential_look_begin(&look, ex);
 	sigv4_hash(ex->pending.data, ex->pending.len, hash);

@@ -39,7 +39,7 @@ static enum stage_result on_start(struct exchange *ex)
 	}
 	judge_apply(ex, &verdict);
 	if (judge_asks(&verdict))
-		ask_want(&ex->ask, client, &ex->host, ex->port, &ex->head, &ex->pending, &ex->request_whole, ex->tls);
+		ask_want(&ex->ask, client, &ex->host, ex->port, &ex->head, &ex->pending, &ex->request, ex->tls);
 	ex->capture = capture_new(verdict.capture);
 	return STAGE_NEXT;
 }
@@ -62,7 +62,7 @@ static enum stage_result on_rejudge(struct exchange *ex, enum np_reason by)
 
 	if (verdict.action == ACTION_ALLOW && ex->body <= verdict.max_body && upstream_way_stands(ex)) {
 		judge_apply(ex, &verdict);
-		if (exchange_is_held(ex))
+		if (hold_is_on(&ex->hold))
 			report_verdict(&ex->report, worker, ex->client->sandbox, &verdict);
 		return STAGE_NEXT;
 	}

@@ -101,7 +101,7 @@ static enum stage_result body_fail(struct exchange *ex, unsigned stage)
 	char words[96];
 
 	snprintf(words, sizeof(words), "the body does not fit into stage %s", stages[stage]->name);
-	exchange_stop(ex, ex->responded ? NP_R_RESPONSE_BROKEN : NP_R_INTERNAL, NULL, words);
+	exchange_stop(ex, ex->response >= RESPONSE_GOES ? NP_R_RESPONSE_BROKEN : NP_R_INTERNAL, NULL, words);
 	return STAGE_OVER;
 }
 
@@ -217,14 +217,16 @@ enum stage_result stages_body_late(struct exchange *ex, unsigned stage)
 {
 	struct buf came = ex->pending;
 	struct fields *trailers = ex->trailers;
-	struct piece piece = { .data = came.data, .len = came.len, .end = ex->request_whole, .trailers = trailers };
+	struct piece piece = {
+		.data = came.data, .len = came.len, .end = ex->request != REQUEST_COMES, .trailers = trailers
+	};
 	enum stage_result r;
 
 	if (!ex->head.has_body || (!piece.len && !piece.end))
 		return STAGE_NEXT;
 	ex->pending = BUF_INIT(came.max);
 	ex->trailers = NULL;
-	ex->request_whole = false;
+	ex->request = REQUEST_COMES;
 	r = stage_pass(ex, WAY_REQUEST, (int)stage, &piece);
 	buf_free(&came);
 	fields_delete(&trailers);

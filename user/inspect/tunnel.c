@@ -34,8 +34,8 @@ void tunnel_count(struct tunnel *tunnel)
 		splice_count(tunnel->splice, &report->sent, &report->received);
 		report->sent += tunnel->first;
 	}
-	ledger_add(&counts->bytes_out, report->sent - tunnel->sent);
-	ledger_add(&counts->bytes_in, report->received - tunnel->received);
+	ledger_add(&counts->sent, report->sent - tunnel->sent);
+	ledger_add(&counts->received, report->received - tunnel->received);
 	tunnel->sent = report->sent;
 	tunnel->received = report->received;
 }
@@ -66,7 +66,8 @@ static void tunnel_report(struct tunnel *tunnel)
 		    &(struct report_texts){ .method = "CONNECT", .url = { where }, .proxy = tunnel->proxy });
 }
 
-/* Also of one that is cut, or that nobody waited for: its name was asked for, and bytes may have gone. */
+/* A tunnel that was cut, or that nobody waited for, is reported, too: its name was resolved, and bytes may have
+ * gone. */
 void tunnel_free(struct tunnel *tunnel)
 {
 	if (!tunnel)
@@ -135,8 +136,8 @@ bool tunnel_owes(const struct tunnel *tunnel)
 	return tunnel->splice ? splice_owes(tunnel->splice) : tunnel->dial != NULL;
 }
 
-/* Both ends may have said all while bytes still wait for the origin. The client's place is kept for them, so that a
- * raise or a new policy finds them; for as long as the origin takes some of them now and then. */
+/* Both ends may have sent all while bytes still wait for the origin. The client's place is kept for them, so that a
+ * raise or a new policy finds them; for as long as the origin goes on taking some. */
 void tunnel_tick(struct client *client)
 {
 	struct tunnel *tunnel = client->tunnel;
@@ -242,7 +243,8 @@ void tunnel_switch(struct exchange *ex, bool deflate)
 	tunnel_relay(tunnel, near, far, &none, &websocket_events);
 }
 
-/* What it carries is for it still, by the rule that allows it now. Nor does it go on unsearched once there is something to search for. */
+/* Is what it carries still for it, by the rule that allows it now? And a tunnel that was not searched ends once
+ * there are credentials to search for. */
 static bool tunnel_keeps_credentials(struct tunnel *tunnel, const struct verdict *verdict)
 {
 	const struct client *client = tunnel->client;
@@ -272,7 +274,7 @@ void tunnel_rejudge(struct client *client, enum np_reason by)
 			report_verdict(&tunnel->report, client->worker, client->sandbox, &verdict);
 		return;
 	}
-	if (judge_asks(&verdict) && tunnel->ask.open && !verdict.inspect)
+	if (judge_asks(&verdict) && tunnel->ask.state == ASK_OPEN && !verdict.inspect)
 		return; /* somebody is asked: if somebody else now, the daemon says so */
 	reporter_count_cut(&client->worker->reporter);
 	report_end(&tunnel->report, client->worker, client->sandbox, by, verdict.looks ? verdict.looks : verdict.rule);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A tunnel's beginning where a rule lets bytes pass unseen: stages, perhaps a hold, the dial, and who moves the bytes then. */
+/* The beginning of a tunnel where a rule lets bytes pass unseen: the stages, perhaps a hold, the dial, and the relay
+ * that then moves the bytes. */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -13,7 +14,8 @@
 
 static const struct relay_events unseen_events = { .closed = tunnel_over };
 
-/* The kernel moves the bytes, if nothing of them is in our hands. What went of first is dropped from it. */
+/* The kernel moves the bytes (splice), unless some of them are in our memory. What was sent of `first` is removed
+ * from it. */
 static bool tunnel_splice(struct tunnel *tunnel, int far, struct buf *first)
 {
 	struct client *client = tunnel->client;
@@ -47,14 +49,14 @@ static bool may_pass(void *ctx, const struct route *route)
 	return false;
 }
 
-/* A tunnel may be silent for as long as it likes, but not when one of its ends is no more. */
+/* A tunnel may be silent for as long as it likes: keepalive probes find an end that is gone. */
 static void keep_alive(int fd)
 {
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){ 1 }, sizeof(int));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &(int){ NP_IDLE_MS / 1000 }, sizeof(int));
 }
 
-/* The name leads to where the client may not go: the rule that says so is named. */
+/* The name leads to an address where the client may not go: the rule that says so is named. */
 static void tunnel_route_refused(struct tunnel *tunnel, const struct route *route, const char *words)
 {
 	const struct client *client = tunnel->client;

@@ -66,7 +66,7 @@ void upstream_close(struct upstream *up)
 
 bool upstream_owes(const struct exchange *ex)
 {
-	return !exchange_is_held(ex) && (!ex->at_origin.upstream || leg_unsent(&ex->at_origin.upstream->leg));
+	return !hold_is_on(&ex->hold) && (!ex->at_origin.upstream || leg_unsent(&ex->at_origin.upstream->leg));
 }
 
 /* The origin may have answered before it read everything, and may still want it. */

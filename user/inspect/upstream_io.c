@@ -126,7 +126,7 @@ static void on_drained(void *ctx)
 	struct exchange *ex = upstream_at_hand(up);
 
 	if (ex)
-		exchange_upstream_drained(ex);
+		exchange_drained(ex, WAY_REQUEST);
 	leg_dirty(&up->leg);
 	worker_flush(worker);
 }
@@ -206,7 +206,7 @@ static void upstream_flush(struct leg *leg)
 	/* A channel that took it all at once has nothing to tell of later. */
 	ex = upstream_at_hand(up);
 	if (ex && channel_backlog(up->leg.channel) <= memory_mark(ex->client))
-		exchange_upstream_drained(ex);
+		exchange_drained(ex, WAY_REQUEST);
 }
 
 /* -- making one ----------------------------------------------------------------------- */

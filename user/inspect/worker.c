@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "inspect/client.h"
 #include "inspect/daemon_link.h"
@@ -103,6 +104,7 @@ int worker_new(const struct worker_fds *fds, struct worker **ret)
 	if (!worker)
 		return -ENOMEM;
 	worker->link = fds->link;
+	worker->probes[0] = worker->probes[1] = -1;
 	worker->now_ns = loop_now_ns();
 	holds_init(&worker->holds);
 	r = reporter_init(&worker->reporter);
@@ -146,6 +148,9 @@ void worker_free(struct worker *worker)
 	buf_free(&worker->spare);
 	dns_server_free(worker->dns);
 	listeners_free(worker);
+	for (int i = 0; i < 2; i++)
+		if (worker->probes[i] >= 0)
+			close(worker->probes[i]);
 	loop_free(worker->loop);
 	free(worker);
 }

@@ -38,7 +38,7 @@ enum stage_result exchange_pass(struct exchange *ex, enum stage_way way, const s
 	room -= piece->len < room ? piece->len : room;
 	if (way == WAY_REQUEST && !ex->at_origin.upstream) {
 		buf_append(&ex->pending, piece->data, piece->len);
-		ex->request_whole = piece->end;
+		ex->request = piece->end ? REQUEST_WHOLE : REQUEST_COMES;
 	}
 	return STAGE_NEXT;
 }
@@ -470,7 +470,7 @@ static void test_withheld_bound(void **state)
 	assert_int_equal(body(ex, WAY_REQUEST, "a", false), STAGE_OVER);
 	assert_string_equal(stopped, "46: the body does not fit into stage gate");
 	assert_string_equal(passed, "");
-	ex->responded = true;
+	ex->response = RESPONSE_GOES;
 	forget(ex);
 }
 
@@ -498,7 +498,7 @@ static void test_failed(void **state)
 		struct exchange *ex = fresh_bodies(STAGE_NEXT);
 
 		gate_does = ways[i];
-		ex->responded = true;
+		ex->response = RESPONSE_GOES;
 		assert_int_equal(body(ex, WAY_RESPONSE, "a", false), STAGE_OVER);
 		assert_string_equal(stopped, "94: the body does not fit into stage gate");
 		assert_string_equal(passed, "");

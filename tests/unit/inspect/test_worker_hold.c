@@ -32,7 +32,7 @@ static enum stage_result on_start(struct exchange *ex)
 
 static enum stage_result on_body(struct exchange *ex, struct piece *piece)
 {
-	assert_true(exchange_is_held(ex));
+	assert_true(hold_is_on(&ex->hold));
 	snprintf(looked + strlen(looked), sizeof(looked) - strlen(looked), "%.*s%s", (int)piece->len,
 		 piece->len ? piece->data : "", piece->end ? "." : "|");
 	return STAGE_NEXT;

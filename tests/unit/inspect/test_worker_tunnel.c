@@ -48,8 +48,8 @@ static void test_passes(void **state)
 	settle();
 	assert_string_equal(client->raw.data, "two");
 	pass_ms(50);
-	assert_int_equal(worker->reporter.ledger->slots[0].bytes_out, 3);
-	assert_int_equal(worker->reporter.ledger->slots[0].bytes_in, 3);
+	assert_int_equal(worker->reporter.ledger->slots[0].sent, 3);
+	assert_int_equal(worker->reporter.ledger->slots[0].received, 3);
 	/* It may be silent for as long as it likes. */
 	pass_ms(10ull * NP_STALL_MS);
 	assert_int_equal(n_reports, 0);
