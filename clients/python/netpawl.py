@@ -292,7 +292,7 @@ class Session:
         memory, cpus, pids, timeout, output_limit, disk, chdir, purpose, keep=True, bind=[...]: as the options of netpawl run. env={"NAME": "value"}
         adds variables to the few that a command gets; they are on record. input: a str that it reads; or True, and Run.write()
         sends it; without one it has none. terminal="80x24": a terminal is its input and output. attach=True: its output is for
-        one reader, whole and as bytes, waits for him, and ends with him."""
+        one reader, whole and as bytes, waits for that reader, and ends with it."""
         launch = {name: value if value is True or isinstance(value, list) else str(value) for name, value in options.items() if value not in (None, False)}
         if input is not None:
             launch["input"] = True
@@ -390,14 +390,14 @@ class Run:
 class Result:
     """What became of a command. raw is all that netpawl said: also requests (HTTP requests and tunnels that the inspector
     judged, those that are open included, and connections that it refused before they had one), queries (that came to the DNS
-    gate), bytes_out and bytes_in."""
+    gate), sent and received."""
 
     exit_code: int
     stdout: str
     stderr: str
     timed_out: bool
     killed_by: str
-    denied: int  # requests, queries, and what the gate in the kernel refused
+    refused: int  # requests, queries, and what the gate in the kernel refused
     truncated: bool  # there was more output than this, or the daemon that kept it was restarted
     raw: dict = dataclasses.field(repr=False)
 
@@ -408,7 +408,7 @@ class Result:
     @classmethod
     def _of(cls, raw, stdout, stderr, cut=False):
         cut = cut or raw["stdout_truncated"] or raw["stderr_truncated"]
-        return cls(raw["exit_code"], stdout, stderr, raw["timed_out"], raw["killed_by"], raw["denied"], cut, raw)
+        return cls(raw["exit_code"], stdout, stderr, raw["timed_out"], raw["killed_by"], raw["refused"], cut, raw)
 
 
 class Sandbox:

@@ -119,4 +119,4 @@ def test_callers_crowd_out_no_refusal(world, boxes, api):
     own = base.eventually(lambda: [e for e in box.events() if e.get("port") in (7777, 7778)][1:], 5)
     assert own, "the sandbox's own refusals have no event"
     assert alone or [e for e in box.events() if e["reason"] == "inbound"], "nobody called"
-    assert api.ask("GET", f"/v1/sandboxes/{box.id}")[1]["denied"] == 2
+    assert api.ask("GET", f"/v1/sandboxes/{box.id}")[1]["refused"] == 2

@@ -28,7 +28,8 @@ def test_one_sandbox_does_not_take_all_ports(world, pool, boxes, kind):
         status, got = box.payload("ports", "take", kind=protocol, count=4000, how=how, timeout=60)
         assert status == 0 and got["ended"] == "EMFILE", got
         assert PER_SANDBOX - 16 <= got["taken"] <= PER_SANDBOX
-        assert counted(box) == before, "what was closed is given back"
+        # A file that somebody looks at as it is closed, by /proc/PID/fd, is released by the one who looks.
+        assert base.eventually(lambda: counted(box) == before), "what was closed is given back"
     assert box.refusals("too_many_sockets")[-1]["hook"] == "socket"
     assert other.try_("sendto", family=4, addr="127.0.0.1", port=9, data="x") in ("ok", "ECONNREFUSED")
 
@@ -45,7 +46,7 @@ def test_an_honest_program_does_not_feel_it(boxes):
     before = counted(box)
     assert box.payload("ports", "connected", count=500, timeout=60) == (0, {"pairs": 500})
     assert box.payload("ports", "rounds", count=3 * PER_SANDBOX, timeout=90) == (0, {"done": 3 * PER_SANDBOX})
-    assert counted(box) == before
+    assert base.eventually(lambda: counted(box) == before)
 
 
 def test_a_few_are_sure_when_all_together_have_their_share(world, make_daemon):

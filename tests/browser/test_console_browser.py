@@ -27,7 +27,7 @@ def test_live_traffic(rig, page):
     rig.traffic(session, 2)
     eventually(page, "return (await pages.a.locator('#rows .row:not([hidden])').allInnerTexts()).some((t) => t.includes('open.origin.test/repos') && t.includes('allowed'))")
     rows = "\n".join(page(ROWS))
-    for word in ("lookup", "bad.origin.test", "rule_denies", "198.51.100.10:7", "×2", "LLM", "169.254.169.254"):
+    for word in ("query", "bad.origin.test", "rule_denies", "198.51.100.10:7", "×2", "LLM", "169.254.169.254"):
         assert word in rows, (word, rows)
     picture(page, "traffic")
     # the language of filters

@@ -37,7 +37,7 @@ def test_certutil_agrees(net):
     if not shutil.which("certutil"):
         pytest.skip("certutil is not installed")
     got = net.run("sh", "-ec", "cd; d=sql:$HOME/.pki/nssdb; certutil -d $d -L -n netpawl -a | openssl x509 -noout -fingerprint -sha256; "
-                  "openssl x509 -in /run/netpawl/authority.pem -noout -fingerprint -sha256; certutil -d $d -V -u L -n netpawl; "
+                  "openssl x509 -in /run/netpawl/ca.pem -noout -fingerprint -sha256; certutil -d $d -V -u L -n netpawl; "
                   "certutil -d $d -L | grep '^netpawl'; certutil -d $d -M -n netpawl -t CT,,; certutil -d $d -L | grep '^netpawl'")
     assert got.returncode == 0, got
     ours, theirs, valid, before, after = got.stdout.splitlines()

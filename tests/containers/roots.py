@@ -20,7 +20,8 @@ def debootstrap(name, packages, *options):
     if not done.exists() or done.read_text() != packages:
         shutil.rmtree(root, ignore_errors=True)
         root.mkdir(parents=True)
-        base.sh("debootstrap", "--variant=minbase", f"--include={packages.replace(' ', ',')}", *options, "bookworm", root, timeout=1800)
+        more = [f"--include={packages.replace(' ', ',')}"] if packages else []  # an empty list is an error
+        base.sh("debootstrap", "--variant=minbase", *more, *options, "bookworm", root, timeout=1800)
         done.write_text(packages)
     return root
 

@@ -251,8 +251,8 @@ def test_show_counts(daemon, api):
     try:
         assert p.stdout.readline() == b"ready\n"
         heading, row = daemon.cli("show", name, check=0).stdout.splitlines()[-2:]
-        assert heading.split()[:6] == ["SANDBOX", "MODE", "KIND", "CPU", "MEMORY", "REQUESTS"] and "BYTES OUT" in heading
-        assert row[heading.index("DENIED"):].split()[0] == "3" and row[heading.index("REQUESTS"):].split()[0] == "0"
+        assert heading.split()[:6] == ["SANDBOX", "MODE", "KIND", "CPU", "MEMORY", "REQUESTS"] and "SENT" in heading
+        assert row[heading.index("REFUSED"):].split()[0] == "3" and row[heading.index("REQUESTS"):].split()[0] == "0"
     finally:
         p.stdin.close()
         base.reap(p)

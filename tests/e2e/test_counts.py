@@ -28,7 +28,7 @@ MANY, BURST, RATE = 40000, 5000, 500  # requests of one connection; NP_REQUEST_B
 
 
 def counts_of(answer):
-    return {k: answer[k] for k in ("requests", "denied", "bytes_out", "bytes_in")}
+    return {k: answer[k] for k in ("requests", "refused", "sent", "received")}
 
 
 def result(net, *words, timeout=240):
@@ -46,7 +46,7 @@ def test_allowed_requests_and_their_bodies(net):
         assert seen["answered"] == {"200": 480} and seen["broken"] == 0
         log = (net.origins.dir / "log").read_text()
         assert log.count('"POST /counted HTTP/1.1" 200') == 480
-        assert counts_of(counts) == {"requests": 480, "denied": 0, "bytes_out": 480 * 3001, "bytes_in": seen["received"]}
+        assert counts_of(counts) == {"requests": 480, "refused": 0, "sent": 480 * 3001, "received": seen["received"]}
         got, counted = load.events()
         assert (len(got), counted) == (480, {})
         assert sum(e["sent"] for e in got) == 480 * 3001 and sum(e["received"] for e in got) == seen["received"]
@@ -61,7 +61,7 @@ def test_refused_requests_beyond_the_rate_of_events(net):
         counts = load.counts()
         assert seen["answered"] == {"403": MANY}, seen
         # No origin had any of the bodies, and the answers are ours.
-        assert counts_of(counts) == {"requests": MANY, "denied": MANY, "bytes_out": 0, "bytes_in": 0}
+        assert counts_of(counts) == {"requests": MANY, "refused": MANY, "sent": 0, "received": 0}
         assert base.eventually(lambda: sum(told_of(net, load.session)) == MANY), told_of(net, load.session)
         # On a machine that took more than a minute for it no more of them came than are told.
         assert told_of(net, load.session)[1] or MANY < rate, "nothing was suppressed: this shows nothing"
@@ -76,18 +76,18 @@ def told_of(net, session):
 
 def test_refusals_of_the_gate_beyond_the_rate_of_events(net):
     with Box(net.daemon, "NONE") as box:
-        before = net.api.sandbox(box.id)["denied"]
+        before = net.api.sandbox(box.id)["refused"]
         got = box.call("flood", family=4, addr=FAR[4], port=80, count=3000, _timeout=60)
         assert got["outcomes"] == {"ECONNREFUSED": 3000}
-        assert net.api.sandbox(box.id)["denied"] - before == 3000
+        assert net.api.sandbox(box.id)["refused"] - before == 3000
 
 
 def test_what_never_left_is_not_counted_as_sent(net):
     """An origin that cannot be reached has had nothing."""
     got = result(net, "curl", "-s", "-o", "/dev/null", "--data-binary", "@" + str(net.binary()), "http://dead.test/")
-    assert (got["requests"], got["denied"], got["bytes_out"]) == (1, 1, 0), got
+    assert (got["requests"], got["refused"], got["sent"]) == (1, 1, 0), got
     got = result(net, "curl", "-s", "-o", "/dev/null", "--data-binary", "@" + str(net.binary()), "http://origin.test/")
-    assert (got["requests"], got["denied"], got["bytes_out"]) == (1, 0, 256), got
+    assert (got["requests"], got["refused"], got["sent"]) == (1, 0, 256), got
 
 
 QUERIES = """
@@ -110,10 +110,10 @@ with socket.create_connection(("FAR", 80)) as s:
 
 
 def test_queries_are_no_requests(net):
-    """Answered and refused ones are counted apart; those that were refused are denied."""
+    """Answered and refused ones are counted apart; those that were refused are among `refused`."""
     got = result(net, base.PYTHON, "-c", QUERIES)
     assert got["exit_code"] == 0, got
-    assert (got["requests"], got["queries"], got["denied"]) == (1, 12, 5), got
+    assert (got["requests"], got["queries"], got["refused"]) == (1, 12, 5), got
 
 
 def test_a_request_that_is_open_is_counted(net):
@@ -122,7 +122,7 @@ def test_a_request_that_is_open_is_counted(net):
     try:
         [box] = base.eventually(lambda: [s for s in net.api.sandboxes(net.session) if s["sandbox"] not in others], 10)
         settled = lambda: net.api.ok("GET", f"/v1/sandboxes/{box['sandbox']}?settled=1")
-        want = {"requests": 1, "denied": 0, "bytes_out": 0, "bytes_in": 0}
+        want = {"requests": 1, "refused": 0, "sent": 0, "received": 0}
         assert base.eventually(lambda: counts_of(settled()) == want, 10), counts_of(settled())
         assert p.poll() is None, "it was answered: this shows nothing"
     finally:
@@ -162,9 +162,9 @@ def test_a_run_that_was_ended_has_its_counts(net, how, keep, open_request):
             pathlib.Path(box["cgroup"], "cgroup.kill").write_text("1")
         got = json.loads(p.communicate(timeout=240)[0])
         assert got["killed_by"] == "SIGKILL" and got["exit_code"] == 137, got
-        assert (got["requests"], got["denied"], got["bytes_out"]) == (requests, 2, 15) and got["bytes_in"] > 0, got
+        assert (got["requests"], got["refused"], got["sent"]) == (requests, 2, 15) and got["received"] > 0, got
         ended = net.api.ok("GET", f"/v1/sandboxes/{box['sandbox']}?ended=1")
-        assert counts_of(ended) == counts_of(got)
+        assert counts_of(ended) == counts_of(got) and ended["queries"] == got["queries"]
     finally:
         base.reap(p)
 
@@ -191,7 +191,7 @@ def test_a_tunnel_that_is_open_at_the_timeout_is_counted(net):
         if got["stdout"]:
             break
     assert got["timed_out"] and got["stdout"] == "sent\n", got
-    assert got["requests"] == 1 and 20000 < got["bytes_out"] < 23000, got
+    assert got["requests"] == 1 and 20000 < got["sent"] < 23000, got
 
 
 def test_a_reload_counts_tunnels_and_requests_among_what_it_cut(net):
@@ -202,7 +202,7 @@ def test_a_reload_counts_tunnels_and_requests_among_what_it_cut(net):
                  for argv in (words, hold)]
     try:
         every = lambda what: sum(s[what] for s in net.api.sandboxes(net.session))
-        assert base.eventually(lambda: every("requests") == 2 and every("bytes_out") > 20000, 10)
+        assert base.eventually(lambda: every("requests") == 2 and every("sent") > 20000, 10)
         net.policy.write_text(plain.replace("rules:\n", "rules:\n  - deny: [origin.test, pinned.origin.test]\n", 1))
         done = net.api.ok("POST", "/v1/policy/reload")
         assert done["cut"] == 2, done

@@ -131,10 +131,13 @@ def test_links_that_come_and_go(daemon, session, folder):
     p = base.popen([*daemon.world.enter(), base.NETPAWL, "run", "--session", session, "--", base.PYTHON, "-I", "-c", SWAP,
                     str(folder / "host")], env=base.env(NETPAWL_SOCKET=str(daemon.socket)))
     try:
-        worked = 0
-        for _ in range(150):
+        place = home(daemon, session)
+        assert base.eventually(lambda: any((place / name).is_dir() for name in ("real", "spot")), 30), "the sandbox has begun"
+        worked = tried = 0
+        while tried < 150 or (not worked and tried < 1500):
             worked += daemon.cli("cp", folder / "new", f"{session}:spot/x").returncode == 0
-        (home(daemon, session) / "stop").touch()
+            tried += 1
+        (place / "stop").touch()
         p.wait(60)
         assert worked and not list((folder / "host").iterdir())
     finally:

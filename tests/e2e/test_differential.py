@@ -23,6 +23,7 @@ SEED = int(os.environ.get("NETPAWL_DIFF_SEED", "1"))
 ATTEMPTS = 20  # at each policy
 EXPLAINED = 2  # of these also by `explain`
 DNS_PORT = 5300
+PERMITS = base.permits("shared")  # a network of its own has no route to what policies allow past the inspector
 
 
 class ReadOnly(Box):
@@ -61,7 +62,7 @@ class Net:
             for kind in ("stream", "dgram"):
                 self.world.outside.call("listen", keep=f"{port}{kind}", family=4, addr="0.0.0.0", port=port, kind=kind)
         self.policy = self.dir / "policy.yaml"
-        self.policy.write_text(Policy([]).yaml(base.PERMITS))
+        self.policy.write_text(Policy([]).yaml(PERMITS))
         self.daemon = Daemon(self.world, policy=self.policy, inspectors=1,
                              more=["--resolvers", f"{GATE4}:{DNS_PORT}", "--roots", authority.pem])
         stack.callback(self.daemon.close)
@@ -77,7 +78,7 @@ class Net:
         return self.boxes[level, reads_only]
 
     def load(self, policy):
-        self.policy.write_text(policy.yaml(base.PERMITS))
+        self.policy.write_text(policy.yaml(PERMITS))
         self.daemon.cli("policy", "reload", check=0)
 
     def said(self, attempts):

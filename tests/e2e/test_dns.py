@@ -241,7 +241,7 @@ def test_it_is_told(net, box):
     ask(box, "Clock.test")
     assert lookups(box, "Clock.test") or lookups(box, "clock.test")
     text = net.daemon.cli("why", box.session, "--last", "50", check=0).stdout
-    assert f"DNS lookup of {name}" in text and "origin.test" in text, text
+    assert f"DNS query for {name}" in text and "origin.test" in text, text
     # what was answered is no news
     ask(box, "quiet.origin.test")
     ask(box, f"{name}.last")

@@ -26,7 +26,7 @@ def refusals(net, after, want, count=1):
 
 def check_body(text, host, reason="not_in_policy"):
     body = json.loads(text)
-    assert (body["error"], body["reason"], body["host"]) == ("blocked", reason, host) and body["hint"], body
+    assert (body["error"], body["reason"], body["host"]) == ("refused", reason, host) and body["hint"], body
 
 
 @pytest.mark.parametrize("version", ["--http1.1", "--http2"])

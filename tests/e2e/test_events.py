@@ -116,7 +116,7 @@ def test_callers_from_beyond_the_host_are_told_once(world, boxes, mode, kind, ca
     box.try_("dial", family=4, addr=META[4], port=80)
     got = refusals(box, n=len(told) + 1)
     assert [e["hook"] for e in got] == [*told, "connect"], got
-    assert box.daemon.api.sandbox(box.id)["denied"] == 1
+    assert box.daemon.api.sandbox(box.id)["refused"] == 1
 
 
 def test_port_taken_is_told(world, boxes):

@@ -44,7 +44,7 @@ def test_a_refusal_explains_itself_and_the_connection_lives_on(net, version):
     lines = got.stdout.splitlines()
     codes = [l for l in lines if l.startswith(("200 ", "403 "))]
     assert codes == ["200 1", "403 0", "200 0"], got
-    refusal = json.loads(next(l for l in lines if "blocked" in l))
+    refusal = json.loads(next(l for l in lines if "refused" in l))
     assert refusal["reason"] == "rule_denies" and refusal["host"] == "get-only.origin.test"
     assert refusal["mode"] == "PROXIED" and refusal["level"] == "CONFIDENTIAL" and refusal["message"] and refusal["hint"]
     events = net.events(lambda e: "get-only" in e["url"], after, count=3)

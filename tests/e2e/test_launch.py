@@ -73,7 +73,7 @@ def test_a_launched_run_is_counted(api, session):
     ident = launch(api, session, base.PYTHON, "-c", "import socket\nfor i in range(3):\n"
                    "  try: socket.create_connection(('198.51.100.10', 9000), 2)\n  except OSError: pass")
     result = ended(api, ident)["result"]
-    assert result["denied"] >= 3 and (result["requests"], result["bytes_out"]) == (0, 0), result
+    assert result["refused"] >= 3 and (result["requests"], result["sent"]) == (0, 0), result
 
 
 def test_output_comes_while_it_runs(api, session):

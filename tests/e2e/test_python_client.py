@@ -62,7 +62,7 @@ before = box.run(["python3", "-c", {REACH!r}])
 none = box.run(["python3", "-c", {REACH!r}], egress="none")
 session.add_private_dataset("d", "SECRET")
 after = box.run(["python3", "-c", {REACH!r}])
-print(json.dumps([before.stdout, none.stdout, none.denied > 0, after.stdout, after.ok]))
+print(json.dumps([before.stdout, none.stdout, none.refused > 0, after.stdout, after.ok]))
 """)
     assert got == ["through\n", "", True, "", False]
 

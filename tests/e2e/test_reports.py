@@ -11,7 +11,7 @@ from lib.box import new_session
 from lib.inspected import inspected
 from lib.loads import Load
 
-COUNTS = ("requests", "denied", "bytes_out", "bytes_in")
+COUNTS = ("requests", "refused", "sent", "received")
 
 
 @pytest.fixture(scope="module")

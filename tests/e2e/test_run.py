@@ -614,7 +614,7 @@ def test_groups_of_a_killed_run_are_removed_by_the_next(daemon, api):
 # -- the result ------------------------------------------------------------------------------------
 
 FIELDS = {"exit_code", "timed_out", "killed_by", "stdout", "stderr", "stdout_truncated", "stderr_truncated", "started_at",
-          "completed_at", "cpu_us", "memory_peak", "bytes_out", "bytes_in", "requests", "queries", "denied", "session", "sandbox"}
+          "completed_at", "cpu_us", "memory_peak", "sent", "received", "requests", "queries", "refused", "session", "sandbox"}
 
 
 def test_result(daemon):
@@ -626,11 +626,11 @@ def test_result(daemon):
 
 def test_result_counts_refusals(daemon):
     code = "import socket\nfor i in range(5):\n  try: socket.create_connection(('198.51.100.10', 9000), 2)\n  except OSError: pass"
-    assert result(daemon, "--level", "SECRET", *python(code))["denied"] >= 5
+    assert result(daemon, "--level", "SECRET", *python(code))["refused"] >= 5
     # glibc looks for nscd's socket, which is nobody's fault
     nscd = "import socket\ntry: socket.socket(socket.AF_UNIX).connect('%s')\nexcept OSError: pass"
-    assert result(daemon, "--level", "SECRET", *python(nscd % "/var/run/nscd/socket"))["denied"] == 0
-    assert result(daemon, "--level", "SECRET", *python(nscd % "/var/run/nscd/socket2"))["denied"] == 1
+    assert result(daemon, "--level", "SECRET", *python(nscd % "/var/run/nscd/socket"))["refused"] == 0
+    assert result(daemon, "--level", "SECRET", *python(nscd % "/var/run/nscd/socket2"))["refused"] == 1
 
 
 @pytest.mark.parametrize("sig", ["KILL", "TERM", "SEGV"])

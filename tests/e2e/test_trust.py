@@ -81,16 +81,16 @@ def test_result_counts_requests(net):
                         script.replace("curl", f"curl --connect-to ::{FAR[4]}:")], capture_output=True, text=True, timeout=60,
                        env=net.env())
     got = json.loads(p.stdout)
-    assert got["requests"] == 3 and got["denied"] >= 1 and got["bytes_out"] == 10 and got["bytes_in"] > 0, got
+    assert got["requests"] == 3 and got["refused"] >= 1 and got["sent"] == 10 and got["received"] > 0, json.dumps([got, net.api.events(limit=12)])
 
 
 def test_what_is_there(net):
     """The system's roots, too, in every file; nobody in the sandbox can change them."""
-    got = net.run("sh", "-c", "cd /run/netpawl; grep -c BEGIN authority.pem bundle.pem; ls -l; grep -c BEGIN $SSL_CERT_FILE; "
+    got = net.run("sh", "-c", "cd /run/netpawl; grep -c BEGIN ca.pem authority.pem bundle.pem; ls -l; grep -c BEGIN $SSL_CERT_FILE; "
                   "cmp bundle.pem /etc/ssl/certs/ca-certificates.crt && echo same; touch x bundle.pem 2>&1; env")
     with open("/etc/ssl/certs/ca-certificates.crt") as f:
         roots = f.read().count("BEGIN CERTIFICATE")
-    assert roots > 50 and f"bundle.pem:{roots + 1}\n" in got.stdout and "authority.pem:1\n" in got.stdout and "same" in got.stdout
+    assert roots > 50 and f"bundle.pem:{roots + 1}\n" in got.stdout and "\nauthority.pem:1\n" in "\n" + got.stdout and "same" in got.stdout
     for name in ("NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR", "PIP_CERT", "CURL_CA_BUNDLE",
                  "GIT_SSL_CAINFO", "AWS_CA_BUNDLE", "CARGO_HTTP_CAINFO", "DENO_CERT", "JAVA_TOOL_OPTIONS"):
         assert f"\n{name}=" in got.stdout, name
@@ -148,6 +148,7 @@ def test_env_for_adopters(net):
         assert box.call("execute", argv=words)["code"] == 60, "the control: it is not trusted without"
         got = box.call("execute", argv=["sh", "-c", p.stdout + 'exec "$@"', "sh", *words])
         assert got["code"] == 0, got
+        assert str((folder / "authority.pem").readlink()) == "ca.pem" and "BEGIN" in (folder / "ca.pem").read_text()
         named = json.loads(net.daemon.cli("env", box.session, "--dir", folder, "--at", "/certs", "--json", check=0).stdout)
         assert named["CURL_CA_BUNDLE"] == "/certs/bundle.pem"
     finally:

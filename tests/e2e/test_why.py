@@ -97,7 +97,7 @@ def test_dns(net):
     box = Box(net.daemon, "NONE")
     try:
         assert box.try_("sendto", family=4, addr=FAR[4], port=53, data="not a query") != "ok"
-        assert refused(net, box.session, "DNS lookup", f"{FAR[4]}:53")["reason"] == "mode_none"
+        assert refused(net, box.session, "DNS query", f"{FAR[4]}:53")["reason"] == "mode_none"
     finally:
         box.close()
 

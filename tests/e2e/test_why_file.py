@@ -39,7 +39,7 @@ def without_moment(text):
 def test_it_is_what_why_says(net, box):
     box.call("execute", argv=["curl", "-sS", "-m", "60", "http://paste.example/x"])
     assert box.try_("dial", family=4, addr=FAR[4], port=9000) != "ok"
-    text = says(box, "DNS lookup of paste.example", "9000")
+    text = says(box, "DNS query for paste.example", "9000")
     told = lambda: net.api.ok("GET", f"/v1/sessions/{box.session}/why")["text"]
     assert text.startswith(f"Session {box.session} is at level CONFIDENTIAL, network mode PROXIED") and "It may reach" in text
     # A name is asked for twice, A and AAAA: the second refusal may come later.

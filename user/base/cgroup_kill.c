@@ -62,8 +62,9 @@ static int threads_read(const char *path, char **ret)
 	return r < 0 ? r : fs_read_at(AT_FDCWD, name, THREADS_MAX, ret);
 }
 
-/* How many there were, or -errno. The descriptors first, then a second look at the list: who is in the cgroup by then is who it
- * was opened for, for nobody comes into it. */
+/* How many there were, or -errno. The descriptors are opened first, then the list is read a second time: a pid that
+ * is still there is the process that its descriptor was opened for, because no process enters this cgroup (no TOCTOU
+ * by a reused pid). */
 static int threads_kill(const char *path)
 {
 	const char *tids[AT_ONCE];

@@ -2,6 +2,6 @@
 /* Kills all that lives in a cgroup v2 and below it. */
 #pragma once
 
-/* Who forks meanwhile dies with the rest. 0, or -errno; -ENOENT, -ENODEV: there is no such cgroup. They are on their way out
- * when this returns. */
+/* Processes that are forked meanwhile die with the rest. 0, or -errno; -ENOENT, -ENODEV: there is no such cgroup.
+ * The processes are on their way out when this returns. */
 int cgroup_kill(const char *path);

@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "base/chars.h"
 
 /* The value of a hexadecimal digit; -1: it is none. */
 static inline int hex_digit(char c)
@@ -19,6 +18,14 @@ static inline int hex_digit(char c)
 int word_index(const char *const *words, size_t n, const char *word);
 /* Is it one of them? words: an array. */
 #define WORD_IS_ONE_OF(word, words) (word_index(words, sizeof(words) / sizeof((words)[0]), word) >= 0)
+/* The same as a value of the enum that ret points to: 0, or -EINVAL. */
+#define WORD_PARSE(words, word, ret)                                                      \
+	({                                                                                \
+		int index_ = word_index(words, sizeof(words) / sizeof((words)[0]), word); \
+		if (index_ >= 0)                                                          \
+			*(ret) = (typeof(*(ret)))index_;                                  \
+		index_ < 0 ? index_ : 0;                                                  \
+	})
 
 /* Decimal digits and nothing else. -EINVAL, or -ERANGE when it is more than max. */
 int number_parse(const char *text, size_t len, uint64_t max, uint64_t *ret);

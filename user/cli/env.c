@@ -16,7 +16,7 @@ static const char env_help[] =
 	"itself. The session needs a sandbox: its CA lives as long. The placeholders of its credentials are printed,\n"
 	"too.\n\n"
 	"Options:\n"
-	"  --dir DIR        an existing directory for authority.pem, bundle.pem and bundle.jks\n"
+	"  --dir DIR        an existing directory for ca.pem, bundle.pem and bundle.jks\n"
 	"  --at PATH        where programs see DIR, when it is mounted elsewhere for them\n" OPTIONS_COMMON
 	"\nExample:\n"
 	"  eval \"$(netpawl env alice/demo --dir /srv/trust)\"\n\n"

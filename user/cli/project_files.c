@@ -122,7 +122,7 @@ static void host_take(const struct reading *r, const char *text, size_t len, con
 		project->found[project->n++] = found;
 }
 
-/* What stands behind "://": the user and his password are passed over. */
+/* What stands behind "://": a user and a password are skipped. */
 static void url_take(const struct reading *r, const char *text, size_t len, const struct scheme *scheme)
 {
 	const char *at;

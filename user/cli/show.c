@@ -77,10 +77,10 @@ static void show_print(const json_t *answer)
 		{ "DATASET", "name" }, { "LEVEL", "level" }, { "ADDED", "added" }, { "REASON", "reason" }
 	};
 	static const char *const of_sandbox[][2] = {
-		{ "SANDBOX", "sandbox" }, { "MODE", "mode" },		{ "KIND", "kind" },
-		{ "CPU", "cpu" },	  { "MEMORY", "memory" },	{ "REQUESTS", "requests" },
-		{ "DENIED", "denied" },	  { "BYTES OUT", "bytes_out" }, { "BYTES IN", "bytes_in" },
-		{ "CREATED", "created" }, { "LAST ACTIVE", "active" },	{ "CGROUP", "cgroup" },
+		{ "SANDBOX", "sandbox" }, { "MODE", "mode" },	       { "KIND", "kind" },
+		{ "CPU", "cpu" },	  { "MEMORY", "memory" },      { "REQUESTS", "requests" },
+		{ "REFUSED", "refused" }, { "SENT", "sent" },	       { "RECEIVED", "received" },
+		{ "CREATED", "created" }, { "LAST ACTIVE", "active" }, { "CGROUP", "cgroup" },
 	};
 	static const char *const of_container[][2] = { { "CONTAINER", "id" },
 						       { "ENGINE", "engine" },

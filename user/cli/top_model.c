@@ -67,7 +67,7 @@ static void event_count(struct top_model *model, const json_t *event)
 	if (!strcmp(member_text(event, "reason") ?: "", "lost"))
 		model->lost += more;
 	if (member_number(event, "sent") > 0)
-		model->bytes_out += (unsigned long long)member_number(event, "sent");
+		model->sent += (unsigned long long)member_number(event, "sent");
 }
 
 static void row_update(struct top_row *row, json_t *event)

@@ -27,7 +27,7 @@ struct top_model {
 	size_t first, n;
 	unsigned long long lines; /* that came */
 	unsigned long long last;  /* seq of the last one that had one */
-	unsigned long long allowed, refused, changes, bytes_out, lost;
+	unsigned long long allowed, refused, changes, sent, lost;
 	json_t *sessions;    /* the array of GET /v1/sessions, or NULL */
 	json_t *questions;   /* likewise, those that wait */
 	json_t *credentials; /* likewise, by name; whoever may not see them has none */

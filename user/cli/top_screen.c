@@ -318,7 +318,7 @@ static void heading_draw(const struct top_screen *screen, const struct top_model
 	static const char *const views[] = { "traffic", "sessions", "questions", "credentials", "help" };
 	char line[1024], bytes[16];
 
-	top_bytes(model->bytes_out, bytes);
+	top_bytes(model->sent, bytes);
 	snprintf(line, sizeof(line), "netpawl %-9s %llu allowed, %llu refused, %zu pending, %s out, %zu sessions%s%s",
 		 views[screen->view], model->allowed, model->refused, json_array_size(model->questions), bytes,
 		 json_array_size(model->sessions), model->paused ? "  PAUSED" : "",

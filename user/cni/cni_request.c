@@ -32,11 +32,8 @@ static int request_bad(struct cni_problem *ret, enum cni_code code, const char *
 static int command_read(const char *word, enum cni_command *ret)
 {
 	static const char *const words[] = { "ADD", "CHECK", "DEL", "VERSION" };
-	int i = word_index(words, ARRAY_SIZE(words), word);
 
-	if (i >= 0)
-		*ret = (enum cni_command)i;
-	return i < 0 ? i : 0;
+	return WORD_PARSE(words, word, ret);
 }
 
 /* A file name to runtimes and, in "cgroup", to us: letters, digits and a few more, and the first is none of those. */

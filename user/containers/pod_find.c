@@ -41,7 +41,7 @@ struct search {
 	char path[FS_PATH_SIZE]; /* empty: nothing yet */
 };
 
-/* What is below a container was made by who runs in it: it is not looked at. */
+/* Cgroups below a container's were made by processes inside of it: they are not looked at. */
 static int search_below(struct search *search, const char *path, unsigned depth)
 {
 	_closedir_ DIR *dir = opendir(path);

@@ -23,8 +23,8 @@
 
 /* -- the section --------------------------------------------------------------------------- */
 
-/* One group can be the socket's; for more, and for single users, everybody may connect, and who has no role is turned away
- * before anything is read. */
+/* One group can own the socket. Where more groups, or single users, are named, everybody may connect, and a peer
+ * without a role is turned away before anything is read. */
 static void socket_open_to(const struct access *access, const struct policy *policy, const char *path)
 {
 	gid_t group = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who may make which call. The policy's access: section names users and groups of the host; the kernel says who a peer is
- * (SO_PEERCRED, SO_PEERGROUPS). Root is an operator. Who has no role gets no answer but that, and a process inside of a sandbox
- * is nobody, whatever its user: that is looked at before.
+ * Who may make which call. The policy's access: section names users and groups of the host; the kernel says who a peer
+ * is (SO_PEERCRED, SO_PEERGROUPS). Root is an operator. A peer without a role is refused with every call. A process
+ * inside of a sandbox is refused before that, whatever its user.
  *
- * A platform has sessions, and not the others: each route says where the session of a request is found (enum scope), and here
- * is the one place that compares it.
+ * A platform may use its own sessions and no others: each route says where a request names its session (enum scope),
+ * and this is the one place that compares it.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Takes connections from the control socket and turns away, before it costs anything, who may not use it. Who is turned
- * away gets an answer all the same, without having asked.
+ * Takes connections from the control socket, and turns away peers that may not use it before they cost anything. These
+ * get an answer, too, without having sent a request.
  */
 #pragma once
 

@@ -30,7 +30,7 @@ static bool scope_has(const struct scope *scope, const struct client_process *pr
 	return (!scope->one_user || process->uid == scope->uid) && (!scope->others || process->uid != 0);
 }
 
-/* The process with the most clients pays: who has few keeps them, whatever others do. */
+/* The process with the most clients loses one: a process that has few keeps them, whatever others do. */
 static unsigned scope_most(const struct clients *set, const struct scope *scope)
 {
 	unsigned most = 0;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who is connected, and who has to go when somebody new comes and there is no place left. A newcomer always gets in,
- * but for one that only operators have places for: so nobody can keep an escalation out by holding connections.
+ * The clients that are connected, and which of them has to go when a new one comes and there is no place left. A
+ * newcomer always gets in, unless only clients of operators could make room: so nobody can keep an escalation out by
+ * holding connections.
  *
- * An operator is root, outside of every sandbox; other users are those whom the socket's group lets in. A process in
- * a sandbox never gets here.
+ * An operator is root, outside of every sandbox; other users are those whom the socket's group lets in. A process in a
+ * sandbox never gets here.
  *
  * States of a client: joined -> (left ->) removed. One that left holds no place; its connection is about to end.
  */
@@ -49,7 +50,8 @@ struct clients {
 	unsigned others; /* of them, those of other users than root */
 };
 
-/* Who has to leave before (uid, pid) may join; NULL: nobody. -EUSERS: only operators' clients are there. */
+/* The client that has to leave before (uid, pid) may join; NULL: none has to. -EUSERS: only clients of operators are
+ * there. */
 int clients_place(const struct clients *set, uid_t uid, pid_t pid, struct client **ret_leaves);
 int clients_join(struct clients *set, uid_t uid, pid_t pid, struct client **ret); /* 0 or -ENOMEM */
 void clients_leave(struct clients *set, struct client *client);

@@ -56,7 +56,7 @@ static int sandbox_put(void *data, const struct sandbox_info *sandbox)
 	json_put_bool(dump->out, "agree", agree);
 	json_put_number(dump->out, "requests", sandbox->counts.requests);
 	json_put_number(dump->out, "queries", sandbox->counts.queries);
-	json_put_number(dump->out, "denied", sandbox->counts.denied);
+	json_put_number(dump->out, "refused", sandbox->counts.refused);
 	json_close_object(dump->out);
 	return 0;
 }

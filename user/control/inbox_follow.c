@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Following the inbox. A line says how one of them stands when it is written, and not how it stood when its event came: who
- * reads slowly costs what a feed costs, and reads what is true in the end.
+ * Following the inbox. A line says how an item stands when the line is written, and not how it stood when its event
+ * came: a slow reader costs what a feed costs, and reads what is true in the end.
  */
 #include <errno.h>
 #include <stdlib.h>

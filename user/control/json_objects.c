@@ -51,6 +51,17 @@ static void time_put(struct buf *out, const char *key, uint64_t us)
 	json_put_text(out, key, text, sizeof(text));
 }
 
+void counts_put(const struct sandbox_counts *counts, struct buf *out)
+{
+	json_put_number(out, "requests", counts->requests);
+	json_put_number(out, "queries", counts->queries);
+	json_put_number(out, "refused", counts->refused);
+	json_put_number(out, "sent", counts->sent);
+	json_put_number(out, "received", counts->received);
+	if (counts->partial)
+		json_put_bool(out, "counts_partial", true);
+}
+
 void sandbox_put(const struct sandbox_info *sandbox, struct buf *out)
 {
 	struct container container;
@@ -83,13 +94,7 @@ void sandbox_put(const struct sandbox_info *sandbox, struct buf *out)
 	}
 	time_put(out, "created", sandbox->created_us);
 	time_put(out, "active", sandbox->active_us);
-	json_put_number(out, "requests", sandbox->counts.requests);
-	json_put_number(out, "queries", sandbox->counts.queries);
-	json_put_number(out, "denied", sandbox->counts.denied);
-	json_put_number(out, "bytes_out", sandbox->counts.bytes_out);
-	json_put_number(out, "bytes_in", sandbox->counts.bytes_in);
-	if (sandbox->counts.partial)
-		json_put_bool(out, "counts_partial", true);
+	counts_put(&sandbox->counts, out);
 	json_close_object(out);
 }
 
@@ -109,10 +114,28 @@ json_t *netns_object(const struct sandbox_netns *netns)
 	return netns->path[0] ? json_pack("{s:s,s:s}", "path", netns->path, "inode", inode) : NULL;
 }
 
+/* A result on record. One of an older launcher has the names that its counts had then. */
+static json_t *result_object(const char *text)
+{
+	static const char *const renamed[][2] = { { "denied", "refused" },
+						  { "bytes_out", "sent" },
+						  { "bytes_in", "received" } };
+	json_t *result = text[0] ? json_loads(text, 0, NULL) : NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(renamed); i++) {
+		json_t *count = json_object_get(result, renamed[i][0]);
+
+		if (count && !json_object_get(result, renamed[i][1]))
+			json_object_set(result, renamed[i][1], count);
+		json_object_del(result, renamed[i][0]);
+	}
+	return result;
+}
+
 json_t *run_object(const struct run_row *row)
 {
 	json_t *command = json_loads(row->command, 0, NULL);
-	json_t *result = row->result[0] ? json_loads(row->result, 0, NULL) : NULL;
+	json_t *result = result_object(row->result);
 	json_t *options = json_loads(row->options, 0, NULL);
 
 	return json_pack("{s:I,s:o,s:o,s:s,s:o,s:o,s:b,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "run",

@@ -12,6 +12,7 @@ json_t *patterns_array(const struct policy *policy, const struct pattern_run *ru
 json_t *session_object(const struct session_row *row, json_t *datasets);
 json_t *dataset_object(const struct dataset_row *row);
 json_t *dataset_names(struct store *store, const char *session);       /* an array of what it holds */
+void counts_put(const struct sandbox_counts *counts, struct buf *out); /* members of an object */
 void sandbox_put(const struct sandbox_info *sandbox, struct buf *out); /* the one form of it; */
 json_t *sandbox_object(const struct sandbox_info *sandbox);
 /* With what it uses of CPU and memory now. */

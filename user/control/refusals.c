@@ -57,10 +57,10 @@ static void request_name(const json_t *event, struct refusal *refusal)
 	char text[NP_WHY_WHERE * 4];
 
 	snprintf(refusal->what, sizeof(refusal->what), "%s",
-		 *query	   ? "DNS lookup"
+		 *query	   ? "DNS query"
 		 : *method ? "HTTP request"
 			   : "connection");
-	refusal->link = *query ? " of " : *method ? " " : " to ";
+	refusal->link = *query ? " for " : *method ? " " : " to ";
 	if (*query) {
 		text_clean(refusal->where, sizeof(refusal->where), query, strlen(query));
 		return;
@@ -80,7 +80,7 @@ static void name_put(struct refusal *refusal, const char *link, const char *prot
 	snprintf(refusal->what, sizeof(refusal->what), "%s%s%s", protocol, *protocol && *what ? " " : "", what);
 }
 
-/* Somebody called. His own port differs from one try to the next, and says nothing. */
+/* A call from outside. The port of the caller differs from one try to the next, and says nothing. */
 static void caller_name(const json_t *event, const char *protocol, struct refusal *refusal)
 {
 	json_int_t port = json_integer_value(json_object_get(event, "listener_port"));
@@ -118,7 +118,7 @@ static void refusal_name(const json_t *event, struct refusal *refusal)
 	else if (hook_is(event, NP_HOOK_INGRESS) || hook_is(event, NP_HOOK_SK_LOOKUP))
 		caller_name(event, protocol, refusal);
 	else if (dns)
-		name_put(refusal, " at ", "DNS", "lookup");
+		name_put(refusal, " to ", "DNS", "query");
 	else if (hook_is(event, NP_HOOK_CONNECT))
 		name_put(refusal, " to ", protocol, "connection");
 	else

@@ -16,7 +16,7 @@
 /* Refusals of the same thing for the same reason. */
 struct refusal {
 	json_t *event;		  /* the newest of them; owned */
-	char what[64];		  /* "TCP connection", "DNS lookup", "HTTP request" */
+	char what[64];		  /* "TCP connection", "DNS query", "HTTP request" */
 	char where[NP_WHY_WHERE]; /* "192.0.2.7:5432", "POST https://paste.example/x"; may be empty */
 	bool plain;		  /* all of it is ours to say: nothing that a sandbox chose */
 	const char *link;	  /* the word between the two: " to " */

@@ -8,7 +8,8 @@
 #include "base/cleanup.h"
 #include "vocab/limits.h"
 
-/* Who is not named may not: deny is the default of a new line, and an operator may everything. */
+/* A role that a route does not name may not call it: deny is the default of a new line. An operator may call
+ * everything. */
 static const struct route routes[] = {
 	{ "GET", "/v1/health", health_get, ROLE_APPROVER | ROLE_EDITOR | ROLE_READER, SCOPE_ANY, { NULL } },
 	{ "GET", "/v1/node", node_get, ROLE_READER, SCOPE_NONE, { NULL } },

@@ -91,7 +91,8 @@ static int options_read(json_t *object, bool launch, char **ret, struct failure 
 		return r;
 	if (launch && !json_object_get(object, "chdir"))
 		json_object_set_new(object, "chdir", json_string("/workspace"));
-	/* So that it is the launcher who throws a flood away. A terminal is handed over whole, and who attached reads it all. */
+	/* So that the launcher discards a flood of output, and not the daemon. A terminal is handed over whole: the
+	 * client that is attached reads all of it. */
 	if (launch && !json_object_get(object, "terminal") && !json_object_get(object, "attach") &&
 	    !json_object_get(object, "output_limit"))
 		json_object_set_new(object, "output_limit", json_string("1MiB"));
@@ -152,9 +153,9 @@ int runs_create(struct request *rq, struct answer *ret, struct failure *ret_fail
 	requested.launched = json_object_get(body, "launch");
 	if (requested.launched && json_object_get(body, "options"))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
-				   "\"options\" are for who starts it by himself");
+				   "\"options\" are for a caller that starts it itself");
 	if (!requested.launched &&
-	    !(rq->peer.roles & ROLE_OPERATOR)) /* who starts it by himself is trusted to start that */
+	    !(rq->peer.roles & ROLE_OPERATOR)) /* a caller that starts the command itself is trusted to start that */
 		return failure_put(ret_failure, -EACCES, NP_R_NO_ROLE,
 				   "%s: a platform has the daemon start its runs (\"launch\")", rq->peer.who);
 	if (requested.class != CLASS_OPEN && json_object_get(json_object_get(body, "launch"), "keep"))

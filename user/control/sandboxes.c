@@ -261,16 +261,17 @@ int sandboxes_list(struct request *rq, struct answer *ret, struct failure *ret_f
 
 static int sandbox_ended(const struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
+	_buf_ struct buf out = BUF_INIT(NP_ANSWER_BYTES);
 	struct sandbox_counts counts;
 
 	if (service_sandbox_ended(rq->config->service, rq->args[0], &counts) < 0)
 		return failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_SANDBOX, "%.200s", rq->args[0]);
-	return answer_json(ret, 200,
-			   json_pack("{s:o,s:b,s:I,s:I,s:I,s:I,s:o*}", "sandbox", json_text(rq->args[0]), "removed", 1,
-				     "requests", (json_int_t)counts.requests, "denied", (json_int_t)counts.denied,
-				     "bytes_out", (json_int_t)counts.bytes_out, "bytes_in", (json_int_t)counts.bytes_in,
-				     "counts_partial", counts.partial ? json_true() : NULL),
-			   ret_failure);
+	json_open_object(&out, NULL);
+	json_put_text(&out, "sandbox", rq->args[0], SIZE_MAX);
+	json_put_bool(&out, "removed", true);
+	counts_put(&counts, &out);
+	json_close_object(&out);
+	return answer_text(ret, "application/json", &out, ret_failure);
 }
 
 int sandbox_get(struct request *rq, struct answer *ret, struct failure *ret_failure)

@@ -102,7 +102,7 @@ static void on_tick(void *data)
 	struct server *server = data;
 	uint64_t now = loop_now_ns();
 
-	/* MHD's own timeout ends the silent. This ends those who send a byte now and then, or read one. */
+	/* MHD's own timeout ends silent connections. This ends those that send, or read, a byte every few seconds. */
 	for (struct client *c = server->clients.first; c; c = c->next)
 		if (!c->streams && now - c->since_ns > NP_REQUEST_S * UINT64_C(1000000000))
 			shutdown(c->fd, SHUT_RDWR);
@@ -340,7 +340,7 @@ void server_output(struct server *server)
 	output_wake(&server->outputs);
 }
 
-/* Streams were opened by who might. Those who still may come again. */
+/* The peers of open streams may have lost their role: all streams end, and those that still may come again. */
 void server_policy(struct server *server)
 {
 	if (!access_renew(&server->access, &server->config))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What people were asked for a session of late, for who wants to know whether to try again. */
+/* Recent questions of a session and their answers, for an agent that wants to know whether to try again. */
 #pragma once
 
 #include <jansson.h>

@@ -80,7 +80,7 @@ int on_recovered(void *data, const struct sandbox_info *sandbox)
 	return workspaces_recover(d->workspaces, sandbox->cgroup.id, sandbox->cgroup.path);
 }
 
-/* Who ran a sandbox removes the groups of its limits, unless he was killed. */
+/* The launcher of a sandbox removes the cgroups of its limits, unless it was killed: then this does. */
 static void orphans_sweep(struct daemon *d)
 {
 	const uint64_t now = loop_now_ns();
@@ -262,7 +262,7 @@ void on_signal(void *data, int signo)
 		on_hangup(d);
 		return;
 	}
-	if (d->stopping) { /* who asks twice is in a hurry */
+	if (d->stopping) { /* a second signal is from somebody in a hurry */
 		loop_stop(d->loop);
 		return;
 	}

@@ -24,8 +24,8 @@ static void totals_put(const struct ledger_slot *total, uint64_t cut, struct buf
 {
 	metric_family(out, "netpawl_bytes_total", METRIC_COUNTER,
 		      "Bytes of bodies and tunnels: given to origins (out), come from there (in).");
-	metric_put(out, "netpawl_bytes_total", total->bytes_out, "direction", "out", NULL);
-	metric_put(out, "netpawl_bytes_total", total->bytes_in, "direction", "in", NULL);
+	metric_put(out, "netpawl_bytes_total", total->sent, "direction", "out", NULL);
+	metric_put(out, "netpawl_bytes_total", total->received, "direction", "in", NULL);
 	metric_family(
 		out, "netpawl_inspected_requests_total", METRIC_COUNTER,
 		"Requests and tunnels that inspectors have judged, with those that were not reported one by one.");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Who is named by approval: notify: is told of each question when it is asked, and of those that still wait once more when the daemon starts. */
+/* The people that approval: notify: names are notified of each question when it is asked, and once more of those
+ * that still wait when the daemon starts. */
 #include "base/log.h"
 #include "daemon/daemon.h"
 #include "session/notification.h"

@@ -87,7 +87,8 @@ static int name_look(void *ctx, const char *name, const char *text, size_t len)
 	return 0;
 }
 
-/* Files that rules are read from. Certificates that the policy names are none of them: who writes those is whom origins are trusted by. */
+/* Files that rules are read from. Certificates that the policy names are not among them: editors must not choose
+ * which CAs origins are verified with. */
 static bool policy_has(const struct loaded_policy *loaded, const char *name)
 {
 	struct named named = { .name = name };

@@ -28,7 +28,7 @@ static const char *text_problem(char *text, size_t len)
 	return len && text[0] != ':' && strchr(text, ':') ? NULL : "it does not hold user:password";
 }
 
-/* What is wrong with the file; NULL: nothing. Who could read or write it besides root would have the password. */
+/* What is wrong with the file; NULL: nothing. Anybody besides root who can read or write it would have the password. */
 static const char *file_read(const char *path, char text[static NP_PROXY_LOGIN_SIZE])
 {
 	_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);

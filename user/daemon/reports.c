@@ -14,8 +14,8 @@
 
 /* -- the gate ------------------------------------------------------------------ */
 
-/* glibc looks for its cache of names whenever a name or a user is looked up, and goes on without it. It is refused as
- * everything else, but told to nobody: it would be most of what is told. */
+/* glibc looks for its name cache (nscd) whenever it resolves a name or a user, and goes on without it. That is
+ * refused as everything else is, but not reported: it would be most of all reports. */
 static bool is_everyday(const struct np_event *raw)
 {
 	static const char nscd[] = "/var/run/nscd/socket";
@@ -32,7 +32,7 @@ static bool raw_is_call(const struct np_event *raw)
 	return raw->hook == NP_HOOK_INGRESS || raw->hook == NP_HOOK_SK_LOOKUP;
 }
 
-/* Counts events that the gate has suppressed as told; it has suppressed so many in all. */
+/* Marks events that the gate has suppressed as reported; total: how many it has suppressed in all. */
 static uint32_t gate_suppressed(struct daemon *d, uint64_t cgroup_id, uint64_t total)
 {
 	struct ledger_entry *entry = ledgers_find(supervisor_ledgers(d->supervisor), cgroup_id);
@@ -108,6 +108,10 @@ int flood_start(void *data, const struct gate_sandbox *sandbox)
 
 	if (flood_total(d, sandbox->cgroup_id, &total) < 0)
 		return 0;
+	if (entry && kernel_is_upgrade(d->kernel)) {
+		entry->partial = 1;
+		entry->everyday = entry->gate_reported = 0; /* were of the older gate's counts */
+	}
 	if (entry && entry->partial && !entry->gate_reported)
 		entry->gate_reported = total; /* nobody knows what was told before it was counted */
 	if (entry ? entry->gate_reported : total)
@@ -305,10 +309,10 @@ void sandbox_counts_read(void *data, uint64_t cgroup_id, struct sandbox_counts *
 	*ret = (struct sandbox_counts){
 		.requests = sum.requests,
 		.queries = sum.queries,
-		.denied =
+		.refused =
 			sum.refused + meter.refused - (entry && entry->everyday <= meter.refused ? entry->everyday : 0),
-		.bytes_out = sum.bytes_out,
-		.bytes_in = sum.bytes_in,
+		.sent = sum.sent,
+		.received = sum.received,
 		.partial = !entry || entry->partial,
 	};
 }

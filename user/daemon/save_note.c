@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who is about to save which file of the policy: on the disk before the file is, and gone when the event is out. A daemon that died in
- * between leaves it to the next one, which looks what is used, and tells.
+ * The note of a save that is under way: who saves which file of the policy. It is on disk before the file is, and
+ * removed when the event is recorded. If the daemon dies in between, the next one finds it, looks at which text is in
+ * use, and records the event.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -42,7 +42,8 @@ static uint64_t now_ms(const struct dns_server *server)
 
 /* -- names -------------------------------------------------------------------------- */
 
-/* It is in use: now and then who gives out indexes hears of it, so that nobody else gets its addresses. */
+/* It is in use: the daemon, which gives out indexes, is told so from time to time, so that no other name gets its
+ * addresses. */
 static void name_use(struct dns_server *server, struct dns_session *session, uint32_t index)
 {
 	if (now_ms(server) - names_used_ms(session->names, index) < REPORT_WAIT_MS)

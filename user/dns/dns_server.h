@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The DNS server of sandboxes, over UDP and TCP: judge.h decides, synthetic_names.h knows the addresses, the resolvers have
- * records where a rule says so. A query waits here until its name has an index or its records are known.
+ * The DNS server of sandboxes, over UDP and TCP: judge.h decides, synthetic_names.h knows the addresses, the resolvers
+ * have records where a rule says so. A query waits here until its name has an index or its records are known.
  *
- * Who owns sandboxes, connections and the link to who gives out indexes answers for them by struct dns_server_config.
+ * The worker owns the sandboxes, the connections and the link to the daemon, which gives out indexes: struct
+ * dns_server_config is how the server calls it.
  */
 #pragma once
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a sandbox is told when it looks a name up. Nothing of a query leaves this host for that: a name that some rule could
- * allow gets a synthetic address (include/synth.h), everything else a refusal: NXDOMAIN, or (dns: refused: synthetic) an
- * address, too, so that who connects to it is told why. Whoever connects to such an address is judged by the name, and only
- * then is the name resolved. The one exception are records (MX, ...) of a whole name that a rule names with their type. Pure.
+ * What a sandbox is answered when it looks a name up. No query leaves this host for that: a name that some rule could
+ * allow gets a synthetic address (include/synth.h), every other name a refusal: NXDOMAIN, or (dns: refused: synthetic)
+ * an address as well, so that a client that connects to it is told why. A connection to a synthetic address is judged
+ * by its name, and only then is the name resolved. The one exception: records (MX, ...) of a whole name, where a rule
+ * names their type. Pure.
  */
 #pragma once
 

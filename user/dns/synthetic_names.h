@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names of one session that have a synthetic address, each known by an index from 1 to NAMES_ALL. Pure: time is passed in,
- * in milliseconds of a monotonic clock.
- *
- * Names that may be reached and names that are refused have indexes of their own, so that a flood of the latter takes nothing
- * from the former: 1 to NP_NAMES_PER_SESSION, and NP_REFUSED_NAMES behind those. A name may have one of each kind.
- *
- * An index goes to another name only when no new one is left and nobody asked for the name or used its address for
- * NP_NAME_REST_MS (NP_REFUSED_REST_MS), for sockets and caches remember addresses. Whoever gives an index out stores it first: one that is
- * forgotten in a restart would be new again.
+ * The names of one session that have a synthetic address, each known by an index from 1 to NAMES_ALL. Pure: time is
+ * passed in, in milliseconds of a monotonic clock. Names that may be reached and names that are refused have indexes of
+ * their own, so that a flood of the latter takes nothing from the former: 1 to NP_NAMES_PER_SESSION, and
+ * NP_REFUSED_NAMES behind those. A name may have one of each kind. An index goes to another name only when no new one
+ * is left and the name was neither queried nor its address used for NP_NAME_REST_MS (NP_REFUSED_REST_MS), because
+ * sockets and caches remember addresses. The daemon stores an index before it gives it out: one that was forgotten in a
+ * restart would be given to another name.
  */
 #pragma once
 

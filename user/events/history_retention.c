@@ -139,7 +139,7 @@ static int rows_remove(struct history *history, const struct row *rows, size_t n
 	return r;
 }
 
-/* Who has the most of a class, and how much: bytes is 0 when nobody has anything. */
+/* The session that has the most of a class, and how much; bytes is 0 when there is nothing of it. */
 struct holder {
 	enum keep_class class;
 	char session[NP_SESSION_MAX + 1];
@@ -164,7 +164,7 @@ static int holder_find(struct history *history, enum keep_class class, struct ho
 	return sql_errno(history->db, r);
 }
 
-/* An account that says more than there is: nothing can be removed, so it is set right. */
+/* An account with a larger sum than there are rows: nothing can be removed, so the sum is corrected. */
 static int account_empty(struct history *history, const struct holder *holder)
 {
 	sqlite3_stmt *stmt = NULL;

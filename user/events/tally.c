@@ -121,7 +121,7 @@ void tally_describe(const struct tally *tally, struct buf *out)
 		"DNS queries that were reported, by verdict and reason; allowed ones are not reported one by one.");
 	by_reason(out, "netpawl_dns_queries_total", tally->queries);
 	metric_family(out, "netpawl_request_duration_seconds", METRIC_HISTOGRAM,
-		      "Allowed requests, from the lookup of the name to the end of the response.");
+		      "Allowed requests, from the resolution of the name to the end of the response.");
 	metric_put_histogram(out, "netpawl_request_duration_seconds", &tally->duration, duration_bounds, NULL, NULL);
 	changes_describe(tally, out);
 	questions_describe(tally, out);

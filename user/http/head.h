@@ -40,8 +40,7 @@ void fields_remove(struct fields *fields, const char *name);
 /* Another value of the field at that place. 0, -E2BIG or -ENOMEM, and it is as it was. */
 int fields_set(struct fields *fields, uint32_t at, const char *value, size_t len);
 void fields_wipe(
-	struct fields
-		*fields); /* overwrites all text, of values that were set over, too; then it is only to be freed */
+	struct fields *fields); /* overwrites all text, replaced values included; after that it may only be freed */
 /* The first of that name, or NULL. name is lower case. */
 const struct field *fields_find(const struct fields *fields, const char *name);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Process 1 of a kept sandbox: starts a command for each connection, tells how it ended, and lives on.
+ * Process 1 of a kept sandbox: starts a command for each connection, reports how it ended, and lives on.
  *
- * Who connects is netpawl, as root, from outside: the socket's file is nowhere in the sandbox, and the gate lets no
- * sandbox connect to a socket that it did not make. The socket and the connections are ours alone: they do not outlive
- * an exec, and nobody with our user may look into us (PR_SET_DUMPABLE), nor into a child of ours before its exec. What
- * a connection says is read by the child that becomes the command.
+ * Only netpawl connects, as root, from outside: the socket's file is not visible in the sandbox, and the gate lets no
+ * sandbox connect to a socket that it did not make. The socket and the connections stay in this process: they are
+ * closed on exec, and no process of the same user can inspect this one (PR_SET_DUMPABLE), or a child of it before its
+ * exec. The order on a connection is read by the child that becomes the command.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -101,7 +101,7 @@ static _Noreturn void child_main(const struct kept_order *order, int connection,
 
 /* -- process 1 -------------------------------------------------------------------------- */
 
-/* Never waits: who does not read loses it, and sees the end of the connection. */
+/* Never waits: a reader that is too slow loses it, and sees the end of the connection. */
 static void report_send(int connection, const struct init_report *report)
 {
 	send(connection, report, sizeof(*report), MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -149,7 +149,8 @@ static int variables_notices(struct variables *v)
 	return r;
 }
 
-/* A secret of the caller's is none of the sandbox's: what is not named here, nor by him, stays out. */
+/* A secret of the caller must not get into the sandbox: a variable that is named neither here nor by the caller
+ * stays out. */
 static bool is_plain(const char *variable)
 {
 	static const char *const names[] = { "PATH", "HOME", "LANG", "TERM", "TZ", "USER", "LOGNAME" };

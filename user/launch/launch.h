@@ -23,7 +23,7 @@ struct launch_order {
 	bool lasting;	      /* the sandbox outlives the command */
 	const char *run;      /* then: the number of the run on record; empty: it is on none */
 	bool apart;	      /* ... and its process 1 takes runs into cgroups of their own */
-	bool outlive_reader;  /* when nobody reads it any more, throw it away; else the command meets that, too */
+	bool outlive_reader; /* output that nobody reads any more is discarded; else the command gets an error (EPIPE) */
 	/* The command has ended, its sandbox has not yet: the last moment to ask about it. May be NULL. */
 	void (*on_ended)(void *data);
 	void *data;

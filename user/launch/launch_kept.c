@@ -102,7 +102,8 @@ void launch_within(const struct launch_order *order, const struct groups *groups
 			usage_less(&ret->usage, &before);
 			result_settle();
 		} else {
-			/* Who says no in the middle of an order, without a word, is dead; who gets none from us is not. */
+			/* A process 1 that closes the connection in the middle of an order, without an answer, is
+			 * dead. An error of our own says nothing about it. */
 			for (unsigned i = 0; i < 2 && !l.failed;
 			     i++) /* the first read may be told of the reset alone */
 				reports_read(&l);

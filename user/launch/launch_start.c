@@ -136,9 +136,9 @@ static int userns_map(pid_t pid, const char *map)
 
 /*
  * A command that is root inside must not be the host's root outside, whose files (keys, password hashes) it would own,
- * capabilities or not. Who makes the sandbox's root has to be the host's to see and mount what is shown, so a second namespace
- * is entered at the end, in which root is the session's own user and the host's root is nobody. It is made by a process that is
- * gone again: only from outside may more than one number be mapped. Reads the sandbox's /proc. 0 or -errno.
+ * capabilities or not. The process that makes the sandbox's root has to be the host's root, to see and mount what is
+ * shown. So a second user namespace is entered at the end, in which root is the session's own user and the host's root
+ * is nobody.
  */
 static int userns_enter(uid_t root)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The certificate database of NSS, with one authority that is trusted for TLS servers: what Chromium and its kin read, which look
+ * The certificate database of NSS, with one CA certificate that is trusted for TLS servers: what Chromium and its kin read, which look
  * at no bundle. Written here, because NSS' own certutil would take longer than all the rest of a sandbox's start, and is
  * seldom installed. Pure: bytes in, bytes out.
  */

@@ -69,8 +69,9 @@ struct kept_order {
 	uint32_t n_environ; /* of its environment */
 	uint32_t bytes;	    /* of the file */
 	uint32_t umask;
-	sigset_t mask;	  /* the command's */
-	sigset_t ignored; /* by the command, as by who runs it: not as by who made the sandbox */
+	sigset_t mask; /* the command's */
+	sigset_t
+		ignored; /* by the command: what the caller of this run ignores, and not what the maker of the sandbox did */
 };
 #define KEPT_FDS 5
 #define KEPT_GROUP \

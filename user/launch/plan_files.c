@@ -111,7 +111,7 @@ int kernel_add(struct planner *p)
 		{ .kind = STEP_TMPFS, .dest = "/dev/shm", .mode = 01777, .size = disk },
 		{ .kind = STEP_TMPFS, .dest = "/tmp", .mode = 01777, .size = disk },
 		{ .kind = STEP_TMPFS, .dest = "/var/tmp", .mode = 01777, .size = disk },
-		/* Who makes it is the host's root, who is nobody inside. */
+		/* The host's root makes it, which is nobody inside. */
 		{ .kind = STEP_TMPFS, .dest = "/run", .mode = as_root ? 01777 : 0755, .size = disk },
 		{ .kind = STEP_SYMLINK, .source = "/run", .dest = "/var/run" },
 	};
@@ -212,6 +212,7 @@ int trust_add(struct planner *p)
 	const struct trust *trust = p->request->trust;
 	const struct step own[] = {
 		{ .kind = STEP_FILE, .dest = TRUST_DIR "/" TRUST_CA, .file = trust ? &trust->ca : NULL },
+		{ .kind = STEP_SYMLINK, .source = TRUST_CA, .dest = TRUST_DIR "/" TRUST_CA_LINK },
 		{ .kind = STEP_FILE, .dest = TRUST_DIR "/" TRUST_BUNDLE, .file = trust ? &trust->bundle : NULL },
 		{ .kind = STEP_FILE, .dest = TRUST_DIR "/" TRUST_STORE, .file = trust ? &trust->store : NULL },
 	};

@@ -180,7 +180,7 @@ static int memory_mount(const struct builder *b, const struct step *step)
 	return fresh_mount(b, step, "tmpfs", MS_NODEV, options);
 }
 
-/* What sets the kernel rather than shows it is not to be written, by whomever. */
+/* Files that set something in the kernel are read-only for everybody in the sandbox. */
 static int proc_mount(const struct builder *b, const struct step *step)
 {
 	static const char *const settings[] = { "sys", "sysrq-trigger", "irq", "bus" };

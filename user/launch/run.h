@@ -134,6 +134,6 @@ json_t *run_result_json(const struct run *run);
 /* On stderr, what is worth a message; once it has ended. */
 void run_result_print(const struct run *run);
 
-/* The session's authority and the system's roots. 1: there is one; 0: no inspector has made one; < 0: told. patient: wait
+/* The session's CA certificate and the system's roots. 1: there is one; 0: no inspector has made one; < 0: told. patient: wait
  * a while for the inspectors to make it. */
 int session_trust(const char *socket, const char *session, const struct host *host, bool patient, struct trust *ret);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * netpawl run --keep: one call to the daemon, one connection to the process 1 of the session's kept sandbox. Who finds that
- * nobody has made it yet makes it, under the lock that all who run something there share; who finds it dead has it removed
- * and asks again.
+ * netpawl run --keep: one call to the daemon, one connection to process 1 of the session's kept sandbox. A run that
+ * finds the sandbox not made yet makes it, under the lock that all runs in it share; one that finds it dead has it
+ * removed, and starts over.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -196,9 +196,9 @@ static enum entered keep_first(struct keep *k)
 }
 
 /*
- * All who find that nobody has made it yet want to, and have the shared lock; who asks for the other one gives that up, so
- * that one of them gets it. The others do not wait for that lock but look again: once it is made there are runs in it, and
- * that lock is not to be had before they end.
+ * Runs that find the sandbox not made yet all hold the shared lock, and all want to make it. Asking for the exclusive
+ * lock gives up the shared one, so that one of them gets it. The others do not wait for that lock but look again: once
+ * the sandbox is made there are runs in it, and the exclusive lock is not free before they end.
  */
 static enum entered keep_enter(struct keep *k)
 {
@@ -247,7 +247,7 @@ static bool is_empty(const struct run *run)
 	return n <= OWN_PROCESSES && !run_groups_sweep(run->cgroup);
 }
 
-/* A daemon that started anew has new inspectors, with new authorities. */
+/* A daemon that starts anew has new CAs where it kept none: its run directory was lost, or is on a disk. */
 static enum entered trust_check(struct keep *k)
 {
 	const char *ca = k->run->ca;
@@ -260,8 +260,8 @@ static enum entered trust_check(struct keep *k)
 	if (is_empty(k->run) && flock(k->file, LOCK_EX | LOCK_NB) == 0)
 		return LOST;
 	output_clean_line(stderr,
-			  "netpawl: run: programs in the kept sandbox do not trust the inspectors, whose authority is "
-			  "a new one; end what runs there, or: netpawl remove %s",
+			  "netpawl: run: programs in the kept sandbox do not trust the inspectors, whose CA is a "
+			  "new one; end what runs there, or: netpawl remove %s",
 			  k->run->sandbox);
 	return keep_lock(k, LOCK_SH); /* it was lost in the attempt */
 }
@@ -274,7 +274,7 @@ static enum entered keep_fits(struct keep *k)
 
 	if (r == -ENOENT)
 		return FAILED;
-	if (!k->spec.whole) /* its maker died in the middle, for he has the lock until it is; so nobody runs anything there */
+	if (!k->spec.whole) /* the launcher that made it died in the middle, or it would hold the lock: nothing runs there */
 		return LOST;
 	if (r < 0) {
 		error_print(run->sandbox, NP_R_FAILED, "what it was made with cannot be read");

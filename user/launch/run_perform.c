@@ -30,8 +30,8 @@ static bool name_is_fit(const char *name)
 	return !*name;
 }
 
-/* $USER/temporary-PID-RANDOM: the pid is for people, the rest keeps it from meeting an older one. Who is not root cannot have
- * temporary ones: $USER/run-PID-RANDOM. */
+/* $USER/temporary-PID-RANDOM: the pid is for people, the rest keeps it from meeting an older one. A caller that is
+ * not root cannot have temporary sessions: $USER/run-PID-RANDOM. */
 static void session_name_make(struct run *run)
 {
 	const struct passwd *pw = getpwuid(getuid());

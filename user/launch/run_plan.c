@@ -17,7 +17,7 @@
 
 extern char **environ;
 
-/* A second for an authority that is being made; most are there after a few milliseconds. */
+/* A second for a CA that is being made; most are there after a few milliseconds. */
 #define CA_TRIES    40
 #define CA_LEAST_US 300
 #define CA_MOST_US  50000
@@ -206,7 +206,7 @@ int session_trust(const char *socket, const char *session, const struct host *ho
 		api_unreachable(socket, session, err);
 		return -1;
 	}
-	/* No inspector, or none yet: then nothing is steered to one, and nobody meets its authority. */
+	/* No inspector, or none yet: then nothing is steered to one, and nobody meets its certificates. */
 	return answer.status == 200 ? trust_put(session, host, answer.body.data, answer.body.len, ret) : 0;
 }
 

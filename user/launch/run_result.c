@@ -151,7 +151,7 @@ json_t *run_result_json(const struct run *run)
 				   (int)r->truncated[1], "stderr_truncated", (int)r->truncated[2], "started_at",
 				   time_json(run->started_us), "completed_at", time_json(run->completed_us), "cpu_us",
 				   (json_int_t)r->usage.cpu_us, "memory_peak", (json_int_t)r->usage.memory_peak);
-	static const char *const counts[] = { "bytes_out", "bytes_in", "requests", "queries", "denied" };
+	static const char *const counts[] = { "sent", "received", "requests", "queries", "refused" };
 
 	for (size_t i = 0; object && i < ARRAY_SIZE(counts); i++)
 		json_object_set_new(object, counts[i], count_json(run, counts[i]));

@@ -58,8 +58,8 @@ static bool is_only_read(int fd)
 	return fd == STDIN_FILENO && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
 }
 
-/* Who holds a file open for writing can also truncate it, and write anywhere in it: O_APPEND is a flag that the holder may
- * clear. What the caller's log held before is not the command's. */
+/* A process that holds a file open for writing can also truncate it, and write anywhere in it: O_APPEND is a flag
+ * that it may clear. What the caller's log held before must not be the command's to change. */
 static bool is_written_file(int fd)
 {
 	struct stat st;
@@ -73,8 +73,9 @@ static bool user_may_write(const struct stdio *stdio, const struct stat *st)
 	return st->st_uid == stdio->user || st->st_mode & (S_IWGRP | S_IWOTH);
 }
 
-/* Handed over as it is, the command could write to the caller's pipe, but not open it again as /dev/stdout. A pipe that is
- * read is handed over all the same: carried, it would lose to netpawl what the caller's next command is to read. */
+/* If it were handed over as it is, the command could write to the caller's pipe, but not open it again as
+ * /dev/stdout. A pipe that is read is handed over all the same: if netpawl carried the bytes, it would read ahead
+ * what the caller's next command is to read. */
 static bool is_closed_to_user(const struct stdio *stdio, int fd)
 {
 	struct stat st;
@@ -83,8 +84,8 @@ static bool is_closed_to_user(const struct stdio *stdio, int fd)
 	       !user_may_write(stdio, &st);
 }
 
-/* What may be there after the command, too: a background process must neither read what is typed later nor change what
- * the command has written. */
+/* What may outlive the command: a background process must neither read what is typed later nor change what the
+ * command has written. */
 static bool passes_for_good(const struct stdio *stdio, int fd)
 {
 	struct stat st;
@@ -129,7 +130,8 @@ static void input_finish(struct stdio *stdio)
 	stdio->input = -1;
 }
 
-/* Carrying bytes would not make these harmless: our write to cgroup.procs moves whom the command names. */
+/* Carrying the bytes would not make these files harmless: our write to cgroup.procs would move processes that the
+ * command names. */
 static bool is_kernel_file(int fd)
 {
 	struct stat st;

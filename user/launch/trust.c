@@ -196,17 +196,17 @@ void trust_free(struct trust *trust)
 static const struct {
 	const char *name, *file; /* file NULL: the directory of the system's certificates */
 } variables[] = {
-	{ "SSL_CERT_FILE", TRUST_BUNDLE },	/* OpenSSL, Go, Ruby, rustls-native-certs, Python's ssl */
-	{ "SSL_CERT_DIR", NULL },		/* the same; the file has the CA */
-	{ "CURL_CA_BUNDLE", TRUST_BUNDLE },	/* curl, libcurl's users in scripts */
-	{ "REQUESTS_CA_BUNDLE", TRUST_BUNDLE }, /* Python requests, httpx, az */
-	{ "PIP_CERT", TRUST_BUNDLE },		/* pip */
-	{ "AWS_CA_BUNDLE", TRUST_BUNDLE },	/* AWS' tools */
-	{ "GIT_SSL_CAINFO", TRUST_BUNDLE },	/* git */
-	{ "CARGO_HTTP_CAINFO", TRUST_BUNDLE },	/* cargo */
-	{ "DENO_CERT", TRUST_BUNDLE },		/* deno */
-	{ "NODE_EXTRA_CA_CERTS", TRUST_CA },	/* node: beside the roots that it brings */
-	{ "NIX_SSL_CERT_FILE", TRUST_BUNDLE },	/* nix */
+	{ "SSL_CERT_FILE", TRUST_BUNDLE },	  /* OpenSSL, Go, Ruby, rustls-native-certs, Python's ssl */
+	{ "SSL_CERT_DIR", NULL },		  /* the same; the file has the CA */
+	{ "CURL_CA_BUNDLE", TRUST_BUNDLE },	  /* curl, libcurl's users in scripts */
+	{ "REQUESTS_CA_BUNDLE", TRUST_BUNDLE },	  /* Python requests, httpx, az */
+	{ "PIP_CERT", TRUST_BUNDLE },		  /* pip */
+	{ "AWS_CA_BUNDLE", TRUST_BUNDLE },	  /* AWS' tools */
+	{ "GIT_SSL_CAINFO", TRUST_BUNDLE },	  /* git */
+	{ "CARGO_HTTP_CAINFO", TRUST_BUNDLE },	  /* cargo */
+	{ "DENO_CERT", TRUST_BUNDLE },		  /* deno */
+	{ "NODE_EXTRA_CA_CERTS", TRUST_CA_LINK }, /* node: beside the roots that it brings */
+	{ "NIX_SSL_CERT_FILE", TRUST_BUNDLE },	  /* nix */
 	{ "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", TRUST_BUNDLE },
 	{ "HEX_CACERTS_PATH", TRUST_BUNDLE },			/* Elixir's hex */
 	{ "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", TRUST_BUNDLE }, /* gcloud */

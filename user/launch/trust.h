@@ -10,20 +10,23 @@
 #include "base/buf.h"
 
 struct trust {
-	struct buf ca;	   /* PEM: the session's authority alone */
-	struct buf bundle; /* PEM: the system's roots and the session's authority */
+	struct buf ca;	   /* PEM: the session's CA certificate alone */
+	struct buf bundle; /* PEM: the system's roots and the session's CA certificate */
 	struct buf store;  /* the same for Java: a key store in its own format, JKS */
-	/* For NSS, which has roots of its own: a database with the session's authority. Empty: it is none that NSS could take. */
+	/* For NSS, which has roots of its own: a database with the session's CA certificate. Empty: NSS could not take that one. */
 	struct buf nss_certificates, nss_keys;
 };
 
 /* Where the files are in the sandbox. */
-#define TRUST_DIR    "/run/netpawl"
-#define TRUST_CA     "authority.pem"
-#define TRUST_BUNDLE "bundle.pem"
-#define TRUST_STORE  "bundle.jks"
+#define TRUST_DIR "/run/netpawl"
+#define TRUST_CA  "ca.pem"
+/* A link to it. It is what the file was called before: programs were told of it, and sandboxes that were kept from then have
+ * nothing else. */
+#define TRUST_CA_LINK "authority.pem"
+#define TRUST_BUNDLE  "bundle.pem"
+#define TRUST_STORE   "bundle.jks"
 
-/* What is no certificate is left out. 0; -EINVAL when authority holds none; -ENOMEM, -E2BIG. trust_free() in any case. */
+/* What is no certificate is left out. 0; -EINVAL when ca holds none; -ENOMEM, -E2BIG. trust_free() in any case. */
 int trust_make(const char *system, size_t system_len, const char *ca, size_t ca_len, struct trust *ret);
 void trust_free(struct trust *trust);
 

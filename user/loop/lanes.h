@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work that waits, in lanes that take turns: who has much to do waits for himself, not others for him. A lane that comes
- * with something goes before those that have been busy for a while; then each gets as much time as the others. No clock
- * is read here: whoever does the work says how long it took.
+ * Work that waits, in lanes that take turns: a lane with much to do delays itself and not the others. A lane that had
+ * nothing to do and gets something goes before those that have been busy for a while; after that, each lane gets the
+ * same time. No clock is read here: the caller that does the work says how long it took.
  */
 #pragma once
 

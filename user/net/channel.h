@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A byte stream that never blocks: a TCP socket, perhaps with TLS on it. Bytes are
- * given to the owner as they come; what he writes is kept until the socket takes it.
+ * A byte stream that never blocks: a TCP socket, perhaps with TLS on it. Bytes are given to its owner as they come;
+ * what the owner writes is kept until the socket takes it.
  */
 #pragma once
 
@@ -38,8 +38,9 @@ struct channel_events {
 int channel_new(struct loop *loop, struct lane *lane, int fd, const struct channel_events *events, void *ctx,
 		struct channel **ret);
 void channel_free(struct channel *channel);  /* closes at once; what is unsent is lost */
-void channel_reset(struct channel *channel); /* likewise, and nothing that waits in the socket leaves */
-/* Of a socket that resets on close: in order if the peer has acknowledged everything, else with that reset. */
+void channel_reset(struct channel *channel); /* closes at once, too, and what waits in the socket is discarded */
+/* For a socket that resets on close: closes it in order if the peer has acknowledged everything, else with that
+ * reset. */
 void channel_close(struct channel *channel);
 /* Gives the socket back and frees the channel, if it has no TLS and nothing of it is on the way in or out. Else -1. */
 int channel_detach(struct channel *channel);

@@ -132,8 +132,8 @@ static void dial_notify(void *data)
 	aliases_unref(result.route.aliases);
 }
 
-/* The result is in place but for its times. It is told from the loop and from nowhere else: whoever is told may start
- * and cancel whatever he likes. */
+/* The result is complete but for its times. The caller gets it from the loop and from nowhere else, so that done()
+ * may start and cancel any dial (re-entrancy). */
 static void dial_finish(struct dial *d)
 {
 	uint64_t now = loop_now_ns();

@@ -12,7 +12,7 @@
 
 #define SMALLEST 8192 /* what is smaller is malloc()'s: an SSL has 7.5 KiB and stays */
 #define SLOTS	 8192 /* of each size. When there are no more: malloc() */
-#define WARM	 8    /* free slots that keep their memory though nobody has used them of late */
+#define WARM	 8    /* free slots that keep their memory although they were not used recently */
 #define TRIM_MAX 512  /* slots of one size that one slab_trim() gives back: a millisecond */
 #define PAGE	 ((size_t)4096)
 

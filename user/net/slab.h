@@ -11,4 +11,4 @@ int slab_init(void); /* before OpenSSL takes any memory: it is given these, too.
 void *slab_alloc(size_t size);
 void *slab_realloc(void *p, size_t size);
 void slab_free(void *p);
-void slab_trim(void); /* now and then: what was not used since the last time is given back to the kernel */
+void slab_trim(void); /* to be called periodically: what was not used since the last call is given back to the kernel */

@@ -91,6 +91,6 @@ enum misfit {
  * else policy->rules; the caller has set all of it to 0, which is MISFIT_DESTINATION: such rules are not even looked at.
  * What it says of rules below the one that decided is not to be relied on. */
 struct verdict policy_trace(const struct policy *policy, const struct facts *facts, uint8_t *trace);
-/* What it says of one rule: MISFIT_LEVEL also for one that is for other levels and other destinations. */
+/* The trace's entry for one rule. MISFIT_LEVEL also stands for a rule of other levels and other destinations. */
 enum misfit trace_misfit(const uint8_t *trace, const struct rule *rule, const struct facts *facts);
 const char *misfit_sentence(enum misfit misfit); /* "it is for other methods"; "" when it matches */

@@ -8,7 +8,8 @@
 #include "policy/decide.h"
 #include "policy/name_reachable.h"
 
-/* Who can write somewhere for everybody can have a value show up where he reads. Below these names, too. */
+/* Hosts where anybody can publish: a sandbox that may write there could have a value show up where an attacker reads
+ * it. Names below these count, too. */
 static bool takes_uploads(const char *name)
 {
 	static const char *const names[] = { "gist.github.com",

@@ -37,9 +37,10 @@ struct upstream_proxy {
 
 /* By which a connection goes to this host, whose name nobody has resolved: the first entry that is for it. NULL: directly. */
 const struct upstream_proxy *policy_proxy(const struct policy *policy, const struct host *host, uint16_t port);
-/* Is this where one of the proxies listens? Who could speak to it himself would reach whatever it reaches. */
+/* Is this where one of the proxies listens? A sandbox that could speak to it directly would reach whatever it
+ * reaches. */
 bool policy_is_proxy(const struct policy *policy, const struct host *host, uint16_t port);
 
-/* localhost and the names of metadata services: whoever resolves them finds himself. A proxy must not be asked for them, for
- * nobody here sees where they lead then. */
+/* localhost and the names of metadata services: a resolver finds its own host. A proxy must not be asked for them,
+ * because it would reach itself or its own metadata service. */
 bool name_is_proxys_own(const char *name);

@@ -76,7 +76,8 @@ static void pattern_warn(struct adding *a, const struct node *node, const struct
 			QUOTE(node->text, node->len));
 }
 
-/* A lookup goes to whoever serves the name: if he could be told more than that somebody asks, it would be a message. */
+/* A query goes to the server of the name's owner: if the sandbox could choose more of it than that it asks, the
+ * query would be a message. */
 static const char *dns_refuses(const struct rule *rule, const struct pattern *pattern)
 {
 	if (!rule->dns)

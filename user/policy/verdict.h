@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the policy says of one attempt: see decide.h. Who acts on a verdict needs no more than this. */
+/* What the policy says of one attempt: see decide.h. Code that acts on a verdict needs no more than this. */
 #pragma once
 
 #include "policy/policy.h"

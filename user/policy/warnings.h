@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a person should know before he answers a question. No part of a decision. Pure. */
+/* What a person should know before answering a question. No part of a decision. Pure. */
 #pragma once
 
 #include "policy/policy.h"

@@ -20,7 +20,7 @@ struct known {
 	const char *words; /* -EREMOTEIO no usable answer, -EAGAIN too much is asked, -EHOSTUNREACH nobody to ask */
 };
 
-/* Somebody who waits for a name; in his memory. */
+/* A caller that waits for a name; in the caller's memory. */
 struct resolution {
 	LIST_ENTRY(resolution) link;
 	bool waiting;

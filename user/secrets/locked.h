@@ -5,6 +5,6 @@
 
 #include <stddef.h>
 
-/* Zeroed. NULL: there is none, or it cannot be locked; who has no such memory has no secret. */
+/* Zeroed. NULL: there is none, or it cannot be locked: then there is no place for a secret. */
 void *locked_alloc(size_t size);
 void locked_free(void *memory, size_t size); /* NULL is fine */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Forwards: an operator's way to a listener of a sandbox. Whoever forwards makes the connections; here it is said which
- * of his sockets may call which sandbox, and the kernel holds to that: nothing passes once the mode is NONE, whatever
- * becomes of the one who forwards. He has to be heard of again and again, or the forward is over.
+ * Forwards: an operator's way to a listener of a sandbox. The client that forwards makes the connections. The service
+ * records which sockets of that client may call which sandbox, and the kernel enforces it: nothing passes once the mode
+ * is NONE, whatever becomes of the client. The client has to renew a forward, or it ends.
  */
 #include <arpa/inet.h>
 #include <errno.h>

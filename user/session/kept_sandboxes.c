@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sandboxes that stay for the next run of their session. That one is kept is told by its directory in the run directory,
- * which is made before anybody hears of the sandbox and goes after it: so a restarted daemon knows, and a crash leaves a
- * directory without a sandbox at worst. Whoever runs something there holds a lock on a file in it, which ends with him.
+ * Sandboxes that stay for the next run of their session. A directory in the run directory marks a sandbox as kept. It
+ * is made before the sandbox and removed after it: so a restarted daemon knows, and a crash leaves at worst a directory
+ * without a sandbox. A launcher that runs something in the sandbox holds a lock on a file in the directory; the lock
+ * ends with the process.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -122,7 +123,8 @@ bool kept_in_use(struct service *service, const struct sandbox *sandbox)
 
 void kept_check(struct service *service, struct sandbox *sandbox)
 {
-	/* Held until it is removed: who comes meanwhile waits for it, finds nobody there, and asks again. */
+	/* The lock is held until the sandbox is removed: a run that comes meanwhile waits for it, finds the sandbox
+	 * gone, and starts over. */
 	_close_ int lock = kept_lock(service, sandbox);
 	const uint64_t idle_us = service->config.idle_us;
 

@@ -14,7 +14,8 @@
 
 #define NOTICE_FILE_NEW NOTICE_FILE ".new"
 #define WHY_FILE_NEW	WHY_FILE ".new"
-/* Who reads it in a sandbox of root may hold a lease: then it is replaced, rather than waited for. */
+/* A reader in a sandbox of root may hold a lease on it: then the file is replaced, so that nobody waits for the
+ * lease. */
 #define NOTICE_OPEN   (O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 #define NOTICES_BYTES (2u * NP_NOTICES_PER_SESSION * NP_NOTICE_LINE) /* of a file that is worth comparing */
 
@@ -148,6 +149,18 @@ int notice_file_put(const char *dir, const struct session_name *name, bool make,
 	if (fd < 0 || !file_is_start(fd, text, &have))
 		return file_renew(dir, name, make, text);
 	return have < text->len ? fs_write_all(fd, text->data + have, text->len - have) : 0;
+}
+
+int notice_file_append(const char *dir, const struct session_name *name, size_t have, const struct buf *line)
+{
+	char path[FS_PATH_SIZE];
+	int r = notice_file_path(dir, name->text, path);
+	_close_ int fd = r < 0 ? r : open(path, NOTICE_OPEN);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (size_t)st.st_size != have)
+		return -ESTALE;
+	return fs_write_all(fd, line->data, line->len);
 }
 
 int why_file_put(const char *dir, const struct session_name *name, const struct buf *text)

@@ -23,6 +23,8 @@ int notice_file_path(const char *dir, const char *session, char path[static FS_P
  * file that says something else is replaced. Without make a file whose directory is not there stays away: -ENOENT. Nothing on the way may be a symbolic
  * link. */
 int notice_file_put(const char *dir, const struct session_name *name, bool make, const struct buf *text);
+/* Adds a line to a file of so many bytes; -ESTALE: it is not there, or not of so many. */
+int notice_file_append(const char *dir, const struct session_name *name, size_t have, const struct buf *line);
 /* Another file beside it, which is replaced whole; -ENOENT where there is no directory. */
 int why_file_put(const char *dir, const struct session_name *name, const struct buf *text);
 int notice_file_remove(const char *dir, const struct session_name *name); /* a missing one is fine */

@@ -46,7 +46,7 @@ static void publish_failed(struct service *service, const struct session *sessio
 	service_emit(service, &event, session, NULL);
 }
 
-void session_publish(struct service *service, const struct session *session)
+void session_publish(struct service *service, struct session *session)
 {
 	_buf_ struct buf text = BUF_INIT(2u * NP_NOTICES_PER_SESSION * NP_NOTICE_LINE);
 	int r;
@@ -56,11 +56,23 @@ void session_publish(struct service *service, const struct session *session)
 	r = notices_to_json(service->config.store, session->name.text, 0, &text);
 	if (r == 0)
 		r = notice_file_put(service->config.notices_dir, &session->name, session->sandbox_count, &text);
+	session->published = r == 0;
+	session->published_bytes = text.len;
 	/* Nobody has looked for it yet: it comes with the first sandbox. */
 	if (r == -ENOENT && !session->sandbox_count)
 		return;
 	if (r < 0)
 		publish_failed(service, session, "written", r);
+}
+
+void session_publish_new(struct service *service, struct session *session, const struct buf *line)
+{
+	session->published =
+		session->published && buf_error(line) == 0 &&
+		notice_file_append(service->config.notices_dir, &session->name, session->published_bytes, line) == 0;
+	session->published_bytes += line->len;
+	if (!session->published)
+		session_publish(service, session);
 }
 
 void session_unpublish(struct service *service, const struct session *session)

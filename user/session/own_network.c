@@ -31,7 +31,7 @@ void own_network_note(struct service *service, struct sandbox *sandbox)
 	service->own_networks += sandbox->pub.own_network;
 }
 
-/* No user takes them all from the others. more: that he is about to have. */
+/* No user may take all networks from the others. more: how many the user is about to get. */
 static int share_check(struct service *service, const struct session_name *session, unsigned more,
 		       struct failure *ret_failure)
 {

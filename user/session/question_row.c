@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a person is shown of a request, made of what an inspector says: cut to what he reads, and fit to be shown. */
+/* What a person is shown of a request, made from what an inspector reports: cut to a length that people read, and
+ * without control characters. */
 #include <stdio.h>
 #include <string.h>
 

@@ -107,8 +107,8 @@ static void question_used(struct service *service, struct question *question)
 		question_drop(service, question);
 }
 
-/* Who was given it had left, so nothing has gone on by it: the next that is the same has it, also one that was asked about meanwhile. What
- * cannot be recorded stays used. */
+/* The request that was given the answer had gone, so nothing has used it: the next one that is the same gets it,
+ * also one that was asked about meanwhile. If that cannot be recorded, the answer stays used. */
 static void question_return(struct service *service, struct question *question)
 {
 	if (table_reserve(&service->questions_by_key) || store_answer_return(service->config.store, question->row.id)) {

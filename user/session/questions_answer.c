@@ -88,8 +88,8 @@ static int answer_check(const struct service *service, const struct question_row
 	return 0;
 }
 
-/* The record has the answer. One that was given once goes to who has waited longest of those that are what the question shows: else a
- * sandbox would show one request and have another one go. The others ask anew. */
+/* The answer is on record. One that was given for once goes to the longest waiting of those requests that are what
+ * the question shows: otherwise a sandbox could show one request and have another one pass. The others ask anew. */
 static void answer_apply(struct service *service, struct question *question)
 {
 	struct question_held *first = TAILQ_FIRST(&question->held);
@@ -140,7 +140,7 @@ int service_question_answer(struct service *service, uint64_t id, const struct q
 	row.answered_us = now;
 	row.until_us = given->for_ms ? now + given->for_ms * 1000 : 0;
 	if (row.answer == ANSWER_ONCE &&
-	    !row.until_us) /* for who tries again: as long as he would have waited for it */
+	    !row.until_us) /* for a client that tries again: as long as it would have waited */
 		row.until_us = now + (row.expires_us - row.created_us);
 	if (row.answer == ANSWER_DOMAIN)
 		r = registrable_domain(row.host, row.domain);

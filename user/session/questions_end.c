@@ -11,7 +11,7 @@
 
 #define DAEMON "daemon" /* who ends what nobody has taken back */
 
-/* Who waits, or goes by it, is told. What is told tightens, so it does not wait for the disk. */
+/* What waits for it, or goes on by it, is notified. That only tightens, so it does not wait for the disk. */
 static void question_report_end(struct service *service, struct question *question, enum question_state state,
 				const char *who, const char *why)
 {
@@ -154,7 +154,7 @@ void questions_reload(struct service *service)
 static const char *sweep_why(const struct service *service, const struct question *question, const void *data)
 {
 	(void)data;
-	/* What was used in this moment goes on: its time was for who would come. */
+	/* An answer that is being used goes on: the time limit was for requests still to come. */
 	if (!question_is_due(service, question) || (question->used && !question->timed))
 		return NULL;
 	return question->row.state == QUESTION_PENDING ? "nobody answered in time" : "the time of the answer is over";
@@ -191,7 +191,7 @@ static const char *returned_why(const struct service *service, const struct ques
 		       : NULL;
 }
 
-/* Who waits for another question beside it may be the same all the same: they ask again, each by itself. */
+/* Requests that wait for another question beside it may be covered as well: they ask again, each by itself. */
 void questions_returned(struct service *service, const struct question *by)
 {
 	struct question *question;

@@ -294,8 +294,8 @@ static int outcome_answer(const struct session *session, const struct outcome *o
 struct cutting {
 	struct service *service;
 	struct session *session;
-	bool settled;	   /* nothing was behind: nobody waits for an acknowledgement that is about its sandboxes */
-	struct outcome *o; /* its applied and cut */
+	bool settled;		 /* no sandbox was behind: nobody waits for an acknowledgement about them */
+	struct outcome *o;	 /* its applied and cut */
 	struct failure *failure; /* of these */
 };
 
@@ -340,6 +340,7 @@ int session_raise(struct service *service, struct session *session, const struct
 		  struct escalation *ret, struct failure *ret_failure)
 {
 	const bool is_new = session->status == SESSION_NEW;
+	_buf_ struct buf line = BUF_INIT(NP_NOTICE_LINE);
 	struct outcome o = { .before = session->recorded };
 	struct failure failure = { 0 };
 	struct cutting cutting = { service, session, false, &o, &failure };
@@ -367,12 +368,12 @@ int session_raise(struct service *service, struct session *session, const struct
 		raise_cut(&cutting);
 	}
 	failpoint("before_record");
-	o.recorded = session_write(service, session, request, &o.written); /* step 4 */
+	o.recorded = session_write(service, session, request, &o.written, &line); /* step 4 */
 	failpoint("after_record");
 	if (beside)
 		beside_wait(service->beside);
 	if (o.written.notice)
-		session_publish(service, session);
+		session_publish_new(service, session, &line);
 	questions_raised(service, session);
 	/* Against the record, not against memory: a raise whose record failed is raised when it is recorded. */
 	o.raised = session->stands.level > o.before.level || session->stands.mode > o.before.mode;

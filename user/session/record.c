@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "session/notice_file.h"
 #include "session/service_internal.h"
 #include "vocab/limits.h"
 
@@ -15,7 +16,7 @@ static void dataset_fill(struct service *service, const struct raise_request *re
 }
 
 /* Makes or revives it in the store, when it is not open there. */
-static int session_put_new(struct service *service, struct session *session, const struct notice_row *notice,
+static int session_put_new(struct service *service, struct session *session, struct notice_row *notice,
 			   bool *ret_created)
 {
 	struct session_row row = {
@@ -39,7 +40,7 @@ static int session_put_new(struct service *service, struct session *session, con
 }
 
 static int session_store(struct service *service, struct session *session, const struct dataset_row *dataset,
-			 const struct notice_row *notice)
+			 struct notice_row *notice)
 {
 	int r = store_session_raise(service->config.store, session->name.text, &session->stands, dataset, notice, NULL);
 
@@ -49,14 +50,14 @@ static int session_store(struct service *service, struct session *session, const
 }
 
 int session_write(struct service *service, struct session *session, const struct raise_request *request,
-		  struct written *ret)
+		  struct written *ret, struct buf *line)
 {
 	_buf_ struct buf text = BUF_INIT(NP_NOTICE_TEXT);
 	bool has_dataset = request && request->dataset, too_many = false;
 	struct dataset_row dataset;
 	struct notice_row notice;
 	/* The first transaction that writes the new mode has the notice: neither is there without the other. */
-	const struct notice_row *due = session_notice(service, session, request, &notice, &text) ? &notice : NULL;
+	struct notice_row *due = session_notice(service, session, request, &notice, &text) ? &notice : NULL;
 	int r = 0;
 
 	*ret = (struct written){ .notice = due };
@@ -78,15 +79,18 @@ int session_write(struct service *service, struct session *session, const struct
 	/* Worth remembering only when it starts above the bottom. */
 	session->dirty = r && session->status == SESSION_NEW && session->stands.level > LEVEL_PUBLIC;
 	ret->notice &= !r;
+	if (ret->notice)
+		notice_to_json(session->name.text, &notice, line);
 	return !r && too_many ? -E2BIG : r;
 }
 
 int session_record(struct service *service, struct session *session)
 {
+	_buf_ struct buf line = BUF_INIT(NP_NOTICE_LINE);
 	struct written written;
-	int r = session_write(service, session, NULL, &written);
+	int r = session_write(service, session, NULL, &written, &line);
 
 	if (written.notice)
-		session_publish(service, session);
+		session_publish_new(service, session, &line);
 	return r;
 }

@@ -247,7 +247,7 @@ static void recover_whole(struct recovery *recovery)
 		RECOVERY_FAIL(recovery, NP_R_NOT_WHOLE, r, "%s", problem);
 }
 
-/* Nobody can ask for it, by a name or a list: the history alone says that it is there. */
+/* No call of the API names or lists it: the history alone says that it is there. */
 static void unknown_emit(struct service *service, const struct gate_sandbox *held, const char *path,
 			 const struct np_rung *rung)
 {

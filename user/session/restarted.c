@@ -91,7 +91,8 @@ static struct awaited *awaited_most(const struct service *service, const struct 
 	return most;
 }
 
-/* Whoever has containers made anew all day forgets his own, and nobody else's: what is not awaited starts outside. */
+/* A session that makes new containers all day displaces its own awaited ones, and nobody else's: a container that is
+ * not awaited any more starts outside of a sandbox. */
 static void awaited_make_room(struct service *service)
 {
 	struct awaited *oldest = awaited_most(service, &awaited_most(service, NULL)->session);

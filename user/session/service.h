@@ -36,9 +36,9 @@ struct sandbox_counts {
 	/* HTTP requests and tunnels that the inspector judged, those that are open included, and connections that it refused
 	 * before they had one. */
 	uint64_t requests;
-	uint64_t queries; /* that came to the DNS gate */
-	uint64_t denied;  /* requests and queries, and what the gate in the kernel refused */
-	uint64_t bytes_out, bytes_in;
+	uint64_t queries;	 /* that came to the DNS gate */
+	uint64_t refused;	 /* requests and queries, and what the gate in the kernel refused */
+	uint64_t sent, received; /* bytes */
 	bool partial; /* there was more: the files that it is counted in were lost, or are of another version */
 };
 
@@ -128,7 +128,8 @@ void service_free(struct service *service); /* leaves the kernel and the store a
  * wrong, the rest was joined, and the service can be used. */
 int service_recover(struct service *service, struct failure *ret_failure);
 
-/* So many of the sessions that there can be are not for who calls now. 0 when the call is over: for nobody but callers. */
+/* So many of the sessions that there can be are reserved for others than the caller of the call in progress. 0 when
+ * the call is over: nobody else is bounded by it. */
 void service_sessions_reserve(struct service *service, unsigned reserve);
 /* Existing: returned, raised to level. temporary: for one run, and forgotten after it, its level too; it has a name of its own
  * kind (-EINVAL), and no other is made under such a name. -EEXIST if there is one that is not temporary. */

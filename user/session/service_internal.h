@@ -49,6 +49,8 @@ struct session {
 	unsigned pins;		 /* verbs at work: not freed meanwhile */
 	struct sandbox_list sandboxes;
 	unsigned sandbox_count;
+	bool published;		/* the file with its notices has all of them, and as many bytes as ... */
+	size_t published_bytes; /* ... these */
 };
 
 /* The end of a sandbox, step by step; a step that failed is tried again, those before it are not. */
@@ -136,7 +138,9 @@ struct question {
 	uint64_t due_us;	 /* when its time, or its answer's, is over, by boot_us(); 0: never */
 	struct question_end end; /* of one that is over, and is only here because the record does not know it yet */
 	bool timed;		 /* the person has said for how long; after a restart that is taken for granted */
-	bool used; /* nobody meets it any more: it is here until who was given it has taken it, or (timed) its time is over, for what it opened */
+	/* No request meets it any more: it stays until the request that it was given to has taken it, or (timed) until its
+	 * time is over, for what was opened by it. */
+	bool used;
 };
 TAILQ_HEAD(question_list, question);
 
@@ -204,8 +208,8 @@ void inspectors_tighten(struct service *service, uint64_t cgroup_id, const char 
 			const struct np_rung *rung);
 unsigned inspectors_sync(struct service *service);
 void inspectors_ending(struct service *service, uint64_t cgroup_id, bool is);
-/* Which sandboxes have something on its way that their programs, which are gone, handed over: to the kernel (orphans), or
- * to an inspector? 0 or -errno. */
+/* Which of these sandboxes, whose programs are gone, still have unsent bytes: in the kernel (orphaned sockets), or
+ * in an inspector? 0 or -errno. */
 int orphans_find(struct service *service, const uint64_t *cgroup_ids, size_t n, bool *ret_has);
 /* Has the kernel and then the inspectors forget a cgroup that is gone or detached. As gate.retire() answers. */
 int cgroup_retire(struct service *service, uint64_t cgroup_id);
@@ -253,12 +257,13 @@ int session_cut(struct service *service, struct session *session, unsigned *ret_
 /* -- record.c -------------------------------------------------------------- */
 struct written {
 	bool created; /* it was not open on record */
-	bool notice;  /* there is a new one, that session_publish() has to see to */
+	bool notice;  /* there is a new one, that session_publish_new() has to see to */
 };
-/* Writes what stands, with a notice if the mode is a new one, and the dataset of the request (may be NULL) if it has one.
+/* Writes what stands, with a notice if the mode is a new one, and the dataset of the request (may be NULL) if it has one. line gets
+ * the notice as the file with the session's notices has it.
  * -E2BIG: written, but without the dataset. For an open session it touches nothing but the session and the store. */
 int session_write(struct service *service, struct session *session, const struct raise_request *request,
-		  struct written *ret);
+		  struct written *ret, struct buf *line);
 /* The same without a request, and publishes the notice. */
 int session_record(struct service *service, struct session *session);
 
@@ -273,12 +278,12 @@ void restarted_await(struct service *service, const struct sandbox *sandbox); /*
 bool restarted_is_awaited(const struct service *service, const char *id);
 int restarted_recover(struct service *service, const struct sandbox_row *row); /* of a predecessor */
 void restarted_forget(struct service *service, const char *session);
-/* places: where they were may have gone, and is watched anew. True: look again in a moment. */
+/* places: their directories may have been removed, and are watched anew. True: look again in a moment. */
 bool restarted_look(struct service *service, bool places);
 void restarted_free(struct service *service);
 
 /* -- placed.c -------------------------------------------------------------- */
-/* Looks at the first processes of a placed sandbox, once. True: the sandbox ends, and the sandbox may be gone. */
+/* Looks at the first processes of a placed sandbox, once. True: the sandbox ends, and may be freed. */
 bool placed_check(struct service *service, struct sandbox *sandbox);
 /* Looks at those of each placed sandbox that was tightened and is not cut yet; ends what the gate cannot govern. */
 void placed_raise(struct service *service, struct session *session);
@@ -288,14 +293,17 @@ void placed_raise(struct service *service, struct session *session);
 bool session_notice(struct service *service, const struct session *session, const struct raise_request *request,
 		    struct notice_row *ret, struct buf *text);
 /* Sees to the file with the session's notices. It is a convenience: a failure is told in an event and stops nothing. */
-void session_publish(struct service *service, const struct session *session);
+void session_publish(struct service *service, struct session *session);
+/* The same when this line is all that is new: who waits for an acknowledgement does not wait for a look at the others. */
+void session_publish_new(struct service *service, struct session *session, const struct buf *line);
 void session_unpublish(struct service *service, const struct session *session);
 void notices_recover(struct service *service); /* removes those of sessions that have ended */
 
 /* -- own_network.c --------------------------------------------------------- */
 bool own_network_is(struct service *service, uint64_t cgroup_id, struct sandbox_netns *ret);
 void own_network_note(struct service *service, struct sandbox *sandbox); /* sets pub.own_network */
-/* Of one that is adopted, if it lives in one; netns: a file that leads to where it will, or NULL. */
+/* The network namespace of an adopted sandbox, if it has one of its own; netns: a file that leads to the one it will
+ * have, or NULL. */
 int own_network_join(struct service *service, struct sandbox *sandbox, const char *netns, struct failure *ret_failure);
 
 /* -- adoption.c ------------------------------------------------------------ */
@@ -338,10 +346,11 @@ void parent_look(struct service *service, struct sandbox *parent); /* for contai
 struct sandbox *kept_find(struct service *service, const char *session); /* NULL: it has none */
 int kept_make(struct service *service, const struct sandbox *sandbox);	 /* its directory; 0 or -errno */
 bool kept_is(const struct service *service, const char *id);		 /* has one */
-/* Removes the directory and what is told there to go with it. Gone already is fine. 0 or -errno: ask again. */
+/* Removes the directory, and the cgroups that are listed there. Gone already is fine. 0 or -errno: to be called
+ * again. */
 int kept_forget(struct service *service, const char *id);
 bool kept_in_use(struct service *service, const struct sandbox *sandbox); /* a run is in progress */
-/* Notes that it is used, or ends it when it was not for long enough. The sandbox may be freed. */
+/* Notes that the sandbox is used, or ends it when it was idle for long enough. The sandbox may be freed. */
 void kept_check(struct service *service, struct sandbox *sandbox);
 void kept_recover(struct service *service); /* removes directories of sandboxes that are not */
 

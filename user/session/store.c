@@ -105,7 +105,7 @@ static int session_insert(struct store *store, const struct session_row *row)
 	return sql_run(statement, NULL);
 }
 
-int store_session_put(struct store *store, const struct session_row *row, const struct notice_row *notice)
+int store_session_put(struct store *store, const struct session_row *row, struct notice_row *notice)
 {
 	sqlite3_stmt *revive = store->statements[STORE_SESSION_REVIVE];
 	int revived = 0;
@@ -234,7 +234,7 @@ static int dataset_put(struct store *store, const char *session, const struct da
 }
 
 int store_session_raise(struct store *store, const char *name, const struct np_rung *rung,
-			const struct dataset_row *dataset, const struct notice_row *notice, bool *ret_dataset_new)
+			const struct dataset_row *dataset, struct notice_row *notice, bool *ret_dataset_new)
 {
 	sqlite3_stmt *raise = store->statements[STORE_SESSION_RAISE];
 	bool dataset_new = false;

@@ -103,7 +103,8 @@ struct sandbox_row {
  * is no database of ours. */
 int store_open(const char *path, struct store **ret);
 void store_close(struct store *store);
-/* What keeps commits short, off their path: to be called now and then, and soon after fn was, which a commit calls. */
+/* Work that keeps commits short, done off their path: to be called periodically, and soon after fn was called, which
+ * a commit does. */
 void store_tend(struct store *store);
 void store_on_due(struct store *store, void (*fn)(void *data), void *data);
 
@@ -112,7 +113,7 @@ void store_on_due(struct store *store, void (*fn)(void *data), void *data);
  * sandbox, and of a temporary session's beginning and end, in the file. */
 /* New, or revives an ended one: then level, mode and generation are the maximum of the row and of what was recorded, and
  * created_us stays. -EEXIST when it is there and not ended. The notice (may be NULL) is written in the same transaction. */
-int store_session_put(struct store *store, const struct session_row *row, const struct notice_row *notice);
+int store_session_put(struct store *store, const struct session_row *row, struct notice_row *notice);
 int store_session_get(struct store *store, const char *name, struct session_row *ret);
 int store_session_end(struct store *store, const char *name, bool workspace_due, uint64_t now_us);
 int store_temporary_end(struct store *store, const char *name, uint64_t now_us); /* it has no workspace */
@@ -120,7 +121,7 @@ int store_temporary_end(struct store *store, const char *name, uint64_t now_us);
  * to the maximum and the rest stays as it was first recorded. Adds the notice (may be NULL). One transaction.
  * -E2BIG when the session has NP_DATASETS_MAX and this would be one more: nothing was changed then. */
 int store_session_raise(struct store *store, const char *name, const struct np_rung *rung,
-			const struct dataset_row *dataset, const struct notice_row *notice, bool *ret_dataset_new);
+			const struct dataset_row *dataset, struct notice_row *notice, bool *ret_dataset_new);
 /* The each functions stop at a negative answer of fn and return it. fn may use the store; whether rows that
  * it writes are visited is undefined. */
 int store_datasets_each(struct store *store, const char *name, int (*fn)(void *data, const struct dataset_row *row),

@@ -45,7 +45,7 @@
 			  " VALUES (?1, ?2, ?3, ?4, ?5)")                                                        \
 	X(NOTICE_INSERT, "INSERT INTO notices (session, number, made_us, level, mode, dataset, reason, text)"    \
 			 " VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM notices WHERE session = ?1),"   \
-			 " ?2, ?3, ?4, ?5, ?6, ?7)")                                                             \
+			 " ?2, ?3, ?4, ?5, ?6, ?7) RETURNING number")                                            \
 	X(NOTICE_EACH, "SELECT number, made_us, level, mode, dataset, reason, text FROM notices"                 \
 		       " WHERE session = ?1 AND number > ?2 ORDER BY number")                                    \
 	X(NOTICE_LAST, "SELECT coalesce(max(number), 0) FROM notices WHERE session = ?1")                        \
@@ -167,7 +167,7 @@ int each_row_of(struct store *store, sqlite3_stmt *statement, const char *name, 
 void wal_watch(struct store *store); /* store_wal.c */
 
 /* store_notices.c: inside of a transaction. */
-int notice_insert(struct store *store, const char *session, const struct notice_row *notice);
+int notice_insert(struct store *store, const char *session, struct notice_row *notice); /* sets its number */
 /* What versions of the schema add. */
 extern const char *const store_runs_schema, *const store_runs_apart; /* store_runs.c: of version 3, of 4 */
 extern const char *const store_lifetime_schema;			     /* store_lifetime.c: of version 4 */

@@ -5,12 +5,16 @@
 #include "session/store_internal.h"
 #include "vocab/limits.h"
 
-int notice_insert(struct store *store, const char *session, const struct notice_row *notice)
+int notice_insert(struct store *store, const char *session, struct notice_row *notice)
 {
-	return sql_run(SQL_BIND(store->statements[STORE_NOTICE_INSERT], sql_t(session), sql_n(notice->made_us),
-				sql_n(notice->rung.level), sql_n(notice->rung.mode), sql_t(notice->dataset),
-				sql_t(notice->reason), sql_t(notice->text)),
-		       NULL);
+	uint64_t number = 0;
+	int r = sql_query(SQL_BIND(store->statements[STORE_NOTICE_INSERT], sql_t(session), sql_n(notice->made_us),
+				   sql_n(notice->rung.level), sql_n(notice->rung.mode), sql_t(notice->dataset),
+				   sql_t(notice->reason), sql_t(notice->text)),
+			  &number);
+
+	notice->number = (uint32_t)number;
+	return r;
 }
 
 typedef int notice_fn(void *data, const struct notice_row *row);

@@ -161,11 +161,7 @@ const char *question_state_name(enum question_state state)
 
 int question_state_parse(const char *name, enum question_state *ret)
 {
-	int i = word_index(states, ARRAY_SIZE(states), name);
-
-	if (i >= 0)
-		*ret = (enum question_state)i;
-	return i < 0 ? i : 0;
+	return WORD_PARSE(states, name, ret);
 }
 
 const char *question_answer_name(enum question_answer answer)
@@ -175,11 +171,7 @@ const char *question_answer_name(enum question_answer answer)
 
 int question_answer_parse(const char *name, enum question_answer *ret)
 {
-	int i = word_index(answers, ARRAY_SIZE(answers), name);
-
-	if (i >= 0)
-		*ret = (enum question_answer)i;
-	return i < 0 ? i : 0;
+	return WORD_PARSE(answers, name, ret);
 }
 
 /* -- reading --------------------------------------------------------------------------- */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs on record, and who decided on them. */
 #include <errno.h>
-#include <string.h>
 
 #include "base/chars.h"
 #include "base/cleanup.h"
@@ -127,11 +126,7 @@ const char *class_name(enum run_class class)
 
 int class_parse(const char *name, enum run_class *ret)
 {
-	int i = word_index(classes, ARRAY_SIZE(classes), name);
-
-	if (i >= 0)
-		*ret = (enum run_class)i;
-	return i < 0 ? i : 0;
+	return WORD_PARSE(classes, name, ret);
 }
 
 const char *run_state_name(enum run_state state)
@@ -141,11 +136,7 @@ const char *run_state_name(enum run_state state)
 
 int run_state_parse(const char *name, enum run_state *ret)
 {
-	int i = word_index(states, ARRAY_SIZE(states), name);
-
-	if (i >= 0)
-		*ret = (enum run_state)i;
-	return i < 0 ? i : 0;
+	return WORD_PARSE(states, name, ret);
 }
 
 /* -- reading --------------------------------------------------------------------------- */

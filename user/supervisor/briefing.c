@@ -67,7 +67,7 @@ static struct briefed *known_new(struct supervisor *w, uint64_t cgroup_id, const
 	return briefed;
 }
 
-/* The kernel gave the number of one that is leaving once more: its last reports are the new one's. */
+/* The kernel has reused the cgroup id of one that is leaving: its last reports count for the new one. */
 static void leaving_forget(struct supervisor *w, uint64_t cgroup_id)
 {
 	struct briefed *briefed, *next;
@@ -90,7 +90,7 @@ static void sandbox_tighten(void *ctx, uint64_t cgroup_id, const char *sandbox, 
 	struct briefed *briefed = known_find(w, cgroup_id);
 	bool fresh = !session_brief_find(w, session);
 
-	/* A cgroup that lives on after its sandbox, adopted once more: whose it was is not whose it is. */
+	/* A cgroup that outlived its sandbox was adopted again: it may belong to another session now. */
 	if (briefed && strcmp(briefed->sandbox.session, session) != 0) {
 		sandbox_forget(w, cgroup_id);
 		briefed = NULL;
@@ -108,7 +108,8 @@ static void sandbox_tighten(void *ctx, uint64_t cgroup_id, const char *sandbox, 
 		names_send(w, session_brief_find(w, session));
 }
 
-/* forget: what was given to its session is free for others, for nobody is left who may remember it. */
+/* forget: the synthetic addresses of its session are free for others, because no program is left that could remember
+ * them. */
 static void known_remove(struct supervisor *w, struct briefed *briefed, bool forget)
 {
 	struct session_brief *session = session_brief_find(w, briefed->sandbox.session);

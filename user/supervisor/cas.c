@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who makes a session's CA, and who is told. A worker makes it, or takes the one that an earlier daemon kept. After a start
- * with thousands of sessions that is a lot of work: no worker has more than a few to do at a time, so that whoever waits for
- * its word does not wait behind them, and a session that somebody waits for comes first.
+ * Which worker makes the CA of a session, and which are sent it. A worker makes it, or takes the one that an earlier
+ * daemon kept. After a start with thousands of sessions that is a lot of work: no worker has more than a few to make at
+ * a time, so that its other messages do not wait behind them, and a session that a client waits for comes first.
  */
 #include <errno.h>
 #include <string.h>

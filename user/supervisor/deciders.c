@@ -36,7 +36,7 @@ static void asked_drop(struct deciders *deciders, struct asked *asked)
 	free(asked);
 }
 
-/* There is no answer. The struct is gone before anybody is called: who is called may ask again. */
+/* There is no answer. The struct is freed before the callback: that may ask again. */
 static void asked_fail(struct deciders *deciders, struct asked *asked, const char *why)
 {
 	struct decision none = { .id = asked->id, .kind = DECISION_NONE };

@@ -124,8 +124,8 @@ static void slot_add(struct ledger_slot *to, const struct ledger_slot *slot)
 {
 	to->requests += slot->requests;
 	to->refused += slot->refused;
-	to->bytes_out += slot->bytes_out;
-	to->bytes_in += slot->bytes_in;
+	to->sent += slot->sent;
+	to->received += slot->received;
 	to->suppressed += slot->suppressed;
 	to->queries += slot->queries;
 }
@@ -180,8 +180,8 @@ void ledgers_sum(const struct ledgers *l, const struct ledger_entry *entry, stru
 			continue;
 		ret->requests += ledger_get(&s->requests);
 		ret->refused += ledger_get(&s->refused);
-		ret->bytes_out += ledger_get(&s->bytes_out);
-		ret->bytes_in += ledger_get(&s->bytes_in);
+		ret->sent += ledger_get(&s->sent);
+		ret->received += ledger_get(&s->received);
 		ret->suppressed += ledger_get(&s->suppressed);
 		ret->queries += ledger_get(&s->queries);
 	}
@@ -240,13 +240,14 @@ int ledgers_drain(struct ledgers *l, unsigned i, uint64_t most)
 		__atomic_store_n(&index->read[i], next, __ATOMIC_RELEASE);
 		index->seq[i] = 0;
 		__atomic_store_n(&ledger->read, next, __ATOMIC_RELEASE);
-		/* Before the next look: whoever wrote meanwhile, and saw that we had not come so far, does not wake us. */
+		/* A full barrier before the next look at the ring: a worker that wrote meanwhile, and still saw the
+		 * former position, does not wake us. */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	}
 	return n < 0 ? (int)n : 0;
 }
 
-/* Those that were judged and neither reported nor suppressed: they were open when their inspector died. */
+/* Requests that were judged and neither reported nor suppressed: they were open when their inspector died. */
 static void lost_report(struct ledgers *l, unsigned i)
 {
 	for (uint32_t slot = 0; slot < l->used_to; slot++) {
@@ -273,7 +274,7 @@ void ledgers_reset(struct ledgers *l, unsigned i)
 	ledger->read = ledger->written = l->index->read[i];
 }
 
-/* The daemon before this one died when it had written the event, and before it moved on. */
+/* The former daemon died after it had written the event, and before it had moved on in the ring. */
 static void skip_reported(struct ledgers *l, unsigned i)
 {
 	static char data[LINK_BYTES_MAX];

@@ -266,9 +266,12 @@ void supervisor_way_out(struct supervisor *w, bool wanted)
 	ways_out_want(&w->ways_out, wanted);
 }
 
-int supervisor_way_out_check(const struct supervisor *w)
+int supervisor_way_out_check(struct supervisor *w, bool *ret_shut)
 {
-	return ways_out_check(&w->ways_out);
+	int r = ways_out_check(&w->ways_out);
+
+	*ret_shut = w->ways_out.shut;
+	return r;
 }
 
 const char *supervisor_way_out_problem(const struct supervisor *w)

@@ -52,7 +52,7 @@ void supervisor_recovered(struct supervisor *supervisor, bool (*is_used)(void *d
 void supervisor_free(struct supervisor *supervisor);
 unsigned supervisor_ready(const struct supervisor *supervisor);
 
-/* Waits until they are ready, up to ms: who is told that the daemon is ready may count on them. */
+/* Waits until the inspectors are ready, up to ms: whoever is told that the daemon is ready may rely on them. */
 void supervisor_await(struct supervisor *supervisor, unsigned ms);
 
 /* A snapshot of the policy that holds from now on. */
@@ -63,8 +63,9 @@ void supervisor_secret(struct supervisor *supervisor, const char *policy, const 
 void supervisor_way_out(struct supervisor *supervisor, bool wanted);
 /* Has inspectors listen in networks of sandboxes' own where that failed before; in how many it still does. */
 unsigned supervisor_networks_check(struct supervisor *supervisor);
-/* The host's rules for ways out, if there are some. 0: they are there; 1: they were not, and are again; -errno. */
-int supervisor_way_out_check(const struct supervisor *supervisor);
+/* The host's rules for ways out, if there are some. 0: they are there; 1: they were not, and are again; -errno. *ret_shut: for want of room
+ * in the table of connections nobody opens one by them. */
+int supervisor_way_out_check(struct supervisor *supervisor, bool *ret_shut);
 /* What this host lacks for it; empty: nothing that is known. NULL: the policy does not say so. */
 const char *supervisor_way_out_problem(const struct supervisor *supervisor);
 /* They take no more connections, finish what is open and end, which takes NP_DRAIN_MS at the most: then on_finished() is

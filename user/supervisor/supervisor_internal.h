@@ -117,13 +117,14 @@ struct supervisor {
 };
 
 /* -- processes.c */
-#define SYNC_MS 1000 /* a worker that takes longer than this is hung; less a busy machine may make one wait */
+#define SYNC_MS 1000 /* a worker that takes longer than this is hung; a shorter time can pass on a busy machine */
 int process_start(struct process *p);
 void process_read(struct process *p, unsigned most); /* at most so many messages */
 void process_send(struct process *p, enum link_type type, const void *data, size_t len, int fd);
 void process_end(struct process *p, const char *why);
 void process_drop(struct process *p); /* without a word */
-/* Before all is known nobody is told anything: each is told all of it in one piece, by processes_brief(). */
+/* Until everything is known after a start, nothing is sent: each worker is sent all of it in one piece, by
+ * processes_brief(). */
 void send_others(struct supervisor *w, const struct process *but, enum link_type type, const void *data, size_t len,
 		 int fd);
 void send_all(struct supervisor *w, enum link_type type, const void *data, size_t len, int fd);

@@ -29,7 +29,8 @@ const char *value_problem(const char *text, size_t *len)
 	return *len < NP_SECRET_MIN ? "it is too short to be told from other text" : NULL;
 }
 
-/* Root's alone: who else could read it would have it, who could write it would say what is sent. */
+/* Root's alone: anybody else who could read it would have the value, and anybody who could write it would choose
+ * what is sent. */
 static const char *file_read(const char *path, char ret[static SOURCE_ROOM], size_t *ret_len)
 {
 	_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);

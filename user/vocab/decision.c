@@ -1,33 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "vocab/decision.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "base/chars.h"
 #include "vocab/level.h"
-
-static int word_parse(const char *const *words, uint32_t n, const char *word, uint32_t *ret)
-{
-	int i = word_index(words, n, word);
-
-	if (i >= 0)
-		*ret = (uint32_t)i;
-	return i < 0 ? i : 0;
-}
 
 int decision_kind_parse(const char *word, uint32_t *ret)
 {
 	static const char *const words[DECISION_KINDS] = { NULL, "allow", "deny", "ask", "raise", "need_body" };
 
-	return word_parse(words, DECISION_KINDS, word, ret);
+	return WORD_PARSE(words, word, ret);
 }
 
 int decision_scope_parse(const char *word, uint32_t *ret)
 {
 	static const char *const words[REMEMBER_SCOPES] = { "none", "host", "session" };
 
-	return word_parse(words, REMEMBER_SCOPES, word, ret);
+	return WORD_PARSE(words, word, ret);
 }
 
 bool decision_is_valid(const struct decision *decision)

@@ -30,8 +30,8 @@
 #define NP_INBOUND_MAX	  64	 /* inbound: entries of a policy */
 #define NP_RECHECK_MS \
 	1000 /* after a cut by the lists of sockets, the host's own tables are looked at once, off the path */
-#define NP_CUT_AT_ONCE 64   /* sockets that are ended before a raise is acknowledged: while the disk writes ... */
-#define NP_CUT_TURN    1024 /* ... and of those that are left, behind it, in one turn of the loop: some milliseconds */
+#define NP_CUT_AT_ONCE 64   /* sockets that are ended before a raise is acknowledged: while the disk writes. More ... */
+#define NP_CUT_TURN    1024 /* ... are left, and ended behind it, so many in one turn of the loop: some milliseconds */
 #define NP_DRAIN_US    10000 /* longest wait for bytes already queued below TCP when a session is cut */
 
 /* -- events --------------------------------------------------------------- */
@@ -88,6 +88,8 @@
 #define NP_NAMESPACES_PER_USER 1024 /* of NP_NAMESPACES_MAX, what one USER of USER/SESSION has: a quarter */
 #define NP_NAT_CONNECTIONS \
 	8192 /* of the host's one table (nf_conntrack), what a sandbox with network: nat has: 65,536 fit on small hosts */
+#define NP_CONNTRACK_SHUT      6 /* eighths of that table in use, by whomever: from there on none of them opens a connection ... */
+#define NP_CONNTRACK_REOPEN    5 /* ... until it is emptier than that */
 #define NP_DESCRIPTORS_RESERVE \
 	512 /* of them, those that no sandbox's own network takes: for every control connection, raises, launched runs */
 #define NP_BACKLOG \
@@ -144,6 +146,10 @@
 #define NP_NOTICE_READERS      16   /* readers of one session's notices whose place is kept */
 #define NP_NOTICES_PER_SESSION 5    /* levels and modes only rise: three and two steps. Not a bound, its consequence */
 #define NP_NOTICE_LINE	       (64u << 10) /* one notice as JSON: its text and names, each byte escaped as six */
+
+/* Descriptors that the table of a process may have room for which is adopted: some 13 ns each, for which all else waits. */
+#define NP_OPEN_FILES_MAX 1048576
+#define NP_OPEN_LOOKS 6 /* at what the processes of an adopted cgroup hold open, before the gate comes and after it has come */
 
 /* -- why ------------------------------------------------------------------ */
 #define NP_WHY_EVENTS	   1000 /* newest refusals that are looked at and merged: NP_EVENTS_PAGE */

@@ -68,7 +68,7 @@ enum run_place {
 	X(input, FLAG, RUN_RECORD | RUN_LAUNCH, NULL, "it has input, which comes by the API; else it has none")            \
 	X(terminal, TEXT, RUN_RECORD | RUN_LAUNCH, "COLUMNSxROWS", "a terminal of this size is its input and output")      \
 	X(attach, FLAG, RUN_RECORD | RUN_LAUNCH, NULL,                                                                     \
-	  "its output is for one reader, whole and as bytes, and waits for him; without him it ends")                      \
+	  "its output is for one reader, whole and as bytes, and waits for that reader; without one it ends")               \
 	X(isolation, TEXT, RUN_CLI | RUN_RECORD, "none",                                                                   \
 	  "take only the network away. For those who bring their own isolation")                                           \
 	X(best_effort, FLAG, RUN_CLI | RUN_RECORD, NULL, "go on when a limit cannot be set here, and say so")              \

@@ -7,7 +7,8 @@ from lib import base
 from lib.world import Agent, HOST4, HOST6
 
 SETTINGS = {"net.ipv6.conf.default.accept_dad": 0, "net.ipv6.conf.default.router_solicitations": 0, "net.ipv4.tcp_fastopen": 0x207,
-            "net.ipv4.ping_group_range": "0 2147483647"}  # of a network namespace that a test attacks from
+            "net.ipv4.ping_group_range": "0 2147483647",
+            "net.ipv4.icmp_ratelimit": 0, "net.ipv6.icmp.ratelimit": 0}  # of a network namespace that a test attacks from, or scans
 LEVEL = {"FULL": "PUBLIC", "PROXIED": "CONFIDENTIAL", "NONE": "SECRET"}
 
 

@@ -37,7 +37,7 @@ static void test_repeats_are_one_row(void **state)
 	assert_int_equal(top_visible(&model, 1)->count, 2);
 	assert_int_equal(top_visible(&model, 1)->sent, 15);
 	assert_int_equal(member_number(top_visible(&model, 1)->event, "seq"), 3);
-	assert_true(model.allowed == 2 && model.refused == 1 && model.bytes_out == 15 && model.last == 3);
+	assert_true(model.allowed == 2 && model.refused == 1 && model.sent == 15 && model.last == 3);
 	/* Another end of the same attempt is another row. */
 	top_take_event(&model, "{\"seq\":4,\"kind\":\"refuse\",\"reason\":\"rule_denies\"," GET "}");
 	assert_int_equal(top_visible_count(&model), 3);

@@ -85,9 +85,9 @@ static void kinds(void **state)
 			   .protocol = UDP,
 			   .address = "127.0.0.53",
 			   .port = 53 });
-	expect("DNS lookup", "127.0.0.53:53", "1. DNS lookup at 127.0.0.53:53, at ");
+	expect("DNS query", "127.0.0.53:53", "1. DNS query to 127.0.0.53:53, at ");
 	READ(NP_PROXIED, { .reason = NP_R_NOT_IN_POLICY, .protocol = UDP, .port = 53, .query = "leak.example" });
-	expect("DNS lookup", "leak.example", "1. DNS lookup of leak.example, at ");
+	expect("DNS query", "leak.example", "1. DNS query for leak.example, at ");
 	READ(NP_PROXIED, { .reason = NP_R_RULE_DENIES,
 			   .protocol = TCP,
 			   .method = "POST",

@@ -192,6 +192,9 @@ static void trust_and_its_variables(void **state)
 	assert_int_equal(make(&request), 0);
 	assert_ptr_equal(step_at("/etc/ssl/certs/ca-certificates.crt")->file, &trust.bundle);
 	assert_ptr_equal(step_at("/run/netpawl/bundle.jks")->file, &trust.store);
+	assert_ptr_equal(step_at("/run/netpawl/ca.pem")->file, &trust.ca);
+	assert_string_equal(step_at("/run/netpawl/authority.pem")->source,
+			    "ca.pem"); /* a link, for who knows that name */
 	assert_string_equal(variable("CURL_CA_BUNDLE"), "/run/netpawl/bundle.pem");
 	assert_string_equal(variable("SSL_CERT_FILE"), "/own");
 	assert_string_equal(variable("NODE_EXTRA_CA_CERTS"), "/run/netpawl/authority.pem");

@@ -71,6 +71,14 @@ static void never(void *data, uint32_t events)
 	note("never");
 }
 
+static void on_stop(void *data, uint32_t events)
+{
+	(void)data;
+	(void)events;
+	note("fd ");
+	loop_stop(loop);
+}
+
 static void replace(void *data, uint32_t events)
 {
 	struct pair *pair = data;
@@ -125,13 +133,12 @@ static void test_watch_errors(void **state)
 	close(file);
 }
 
-/* Both were a walk over all of them: with 16,000 that took seconds. */
+/* As many as an inspector has: each comes and goes by itself, and the one that is ready is the one that is called. */
 static void test_thousands(void **state)
 {
 	enum { MANY = 16000 };
 	struct rlimit limit;
 	static int fds[MANY];
-	uint64_t begin;
 	size_t n;
 
 	(void)state;
@@ -143,30 +150,27 @@ static void test_thousands(void **state)
 		if (fds[n] < 0)
 			break;
 	}
-	begin = loop_now_ns();
 	for (int round = 0; round < 4; round++) {
 		for (size_t i = 0; i < n; i++)
 			assert_int_equal(loop_watch(loop, fds[i], EPOLLIN, never, NULL), 0);
 		for (size_t i = 0; i < n; i++)
 			loop_unwatch(loop, fds[i]);
 	}
-	assert_true(loop_now_ns() - begin < 2000000000ull);
 	for (size_t i = 0; i < n; i++)
+		assert_int_equal(loop_watch(loop, fds[i], EPOLLIN, i == n / 2 ? on_stop : never, NULL), 0);
+	assert_int_equal(eventfd_write(fds[n / 2], 1), 0);
+	assert_int_equal(loop_run(loop), 0);
+	assert_string_equal(trace, "fd ");
+	for (size_t i = 0; i < n; i++) {
+		loop_unwatch(loop, fds[i]);
 		close(fds[i]);
+	}
 }
 
 /* -- work for later ------------------------------------------------------ */
 
 static struct loop_task first, second, third;
 static int stop_fd;
-
-static void on_stop(void *data, uint32_t events)
-{
-	(void)data;
-	(void)events;
-	note("fd ");
-	loop_stop(loop);
-}
 
 static void on_first(void *data)
 {

@@ -202,6 +202,16 @@ static void test_the_file(void **state)
 	files_gone();
 }
 
+/* a/b with a notice: where its file is, and what that says. */
+static void with_one_notice(char path[static FS_PATH_SIZE], char first[static 4096])
+{
+	with_files();
+	made("a/b");
+	escalate("a/b", LEVEL_CONFIDENTIAL, NULL, NULL);
+	strcpy(first, file_text("a/b"));
+	service_notices_path(fake.service, "a/b", path);
+}
+
 /* Who has the file open reads on: what is added is added to it. What is wrong in it is replaced. */
 static void test_the_file_is_added_to(void **state)
 {
@@ -210,11 +220,7 @@ static void test_the_file_is_added_to(void **state)
 	FILE *f;
 
 	(void)state;
-	with_files();
-	made("a/b");
-	escalate("a/b", LEVEL_CONFIDENTIAL, NULL, NULL);
-	strcpy(first, file_text("a/b"));
-	service_notices_path(fake.service, "a/b", path);
+	with_one_notice(path, first);
 	assert_int_equal(stat(path, &before), 0);
 	escalate("a/b", LEVEL_SECRET, NULL, NULL);
 	assert_memory_equal(file_text("a/b"), first, strlen(first));
@@ -233,6 +239,24 @@ static void test_the_file_is_added_to(void **state)
 	fclose(f);
 	made("a/b");
 	assert_string_equal(file_text("a/b"), first);
+	assert_int_equal(service_session_end(fake.service, "a/b", "test", &fake.failure), 0);
+	files_gone();
+}
+
+/* A line is added only to what we wrote ourselves. */
+static void test_the_file_is_not_what_it_was(void **state)
+{
+	char path[FS_PATH_SIZE], first[4096];
+	FILE *f;
+
+	(void)state;
+	with_one_notice(path, first);
+	f = fopen(path, "a");
+	fputs("{}\n", f);
+	fclose(f);
+	escalate("a/b", LEVEL_SECRET, NULL, NULL);
+	assert_memory_equal(file_text("a/b"), first, strlen(first));
+	assert_memory_equal(file_text("a/b") + strlen(first), "{\"notice\":2,", 12);
 	assert_int_equal(service_session_end(fake.service, "a/b", "test", &fake.failure), 0);
 	files_gone();
 }
@@ -283,6 +307,7 @@ int main(void)
 		fake_test(test_a_dataset_too_many_keeps_the_notice),
 		fake_test(test_the_file),
 		fake_test(test_the_file_is_added_to),
+		fake_test(test_the_file_is_not_what_it_was),
 		fake_test(test_no_way_through_links),
 	};
 

@@ -65,7 +65,7 @@ static void assert_remembered(const char *name, enum level level, enum np_mode m
 static void test_a_session_goes_and_its_level_stays(void **state)
 {
 	const struct dataset_row dataset = { .name = "d", .level = LEVEL_SECRET };
-	const struct notice_row notice = { .rung = { .level = LEVEL_SECRET, .mode = NP_NONE }, .text = "t" };
+	struct notice_row notice = { .rung = { .level = LEVEL_SECRET, .mode = NP_NONE }, .text = "t" };
 	const struct np_rung secret = { .level = LEVEL_SECRET, .mode = NP_NONE, .generation = 3 };
 	struct session_row row;
 	struct np_rung rung;
@@ -155,7 +155,7 @@ static void test_no_statement_lowers(void **state)
 		"DELETE FROM notices",
 	};
 	const struct np_rung secret = { .level = LEVEL_SECRET, .mode = NP_NONE, .generation = 4 };
-	const struct notice_row notice = { .rung = secret, .text = "t" };
+	struct notice_row notice = { .rung = secret, .text = "t" };
 
 	(void)state;
 	gone("a/gone", LEVEL_SECRET, NP_NONE, 4);

@@ -90,12 +90,12 @@ export function sessions(app, box, chosen) {
     await load();
   }
 
-  function boxes(session) {
+  function sandboxTable(session) {
     if (!session.sandboxes.length) return h("p", { class: "soft" }, "None.");
-    return h("table", null, h("thead", null, h("tr", null, ["sandbox", "mode", "age", "active"].map((t) => h("th", null, t)), ["CPU", "memory", "processes", "runs", "requests", "lookups", "refused", "out", "in"].map((t) => h("th", { class: "n" }, t)), h("th"))),
+    return h("table", null, h("thead", null, h("tr", null, ["sandbox", "mode", "age", "active"].map((t) => h("th", null, t)), ["CPU", "memory", "processes", "runs", "requests", "queries", "refused", "sent", "received"].map((t) => h("th", { class: "n" }, t)), h("th"))),
       h("tbody", null, session.sandboxes.map((s) => h("tr", null, h("td", { class: "mono" }, s.sandbox, s.adopted ? " (adopted)" : s.kept ? " (kept)" : ""), h("td", null, s.mode), h("td", null, ago(s.created)), h("td", null, s.active ? ago(s.active) : ""),
         h("td", { class: "n" }, s.usage ? duration(s.usage.cpu_us) || "0" : ""), h("td", { class: "n" }, s.usage?.memory ? bytes(s.usage.memory) : ""), h("td", { class: "n" }, s.usage?.processes ?? ""), h("td", { class: "n" }, runs.filter((r) => r.sandbox === s.sandbox).length || ""),
-        h("td", { class: "n" }, s.requests), h("td", { class: "n" }, s.queries), h("td", { class: "n" }, s.denied), h("td", { class: "n" }, bytes(s.bytes_out)), h("td", { class: "n" }, bytes(s.bytes_in)),
+        h("td", { class: "n" }, s.requests), h("td", { class: "n" }, s.queries), h("td", { class: "n" }, s.refused), h("td", { class: "n" }, bytes(s.sent)), h("td", { class: "n" }, bytes(s.received)),
         h("td", { class: "n" }, app.info.read_only ? null : h("button", { type: "button", class: "pill", "aria-label": "Remove " + s.sandbox, onclick: () => remove(s.sandbox) }, "Remove"))))));
   }
 
@@ -108,7 +108,7 @@ export function sessions(app, box, chosen) {
         h("div", { class: "wide-line" }, timeline(session, events, { span, pick: (row) => { side.hidden = false; detail(app, side, row, { close: () => { side.hidden = true; }, filter: () => { location.hash = "#traffic"; } }); } })),
         h("div", { class: "legend" }, h("span", null, h("i", { style: { background: "var(--rise)" } }), "level"), LANES.map(([, name, colour]) => h("span", null, h("i", { style: { background: colour } }), name)), events.length >= 1000 ? h("span", null, "the newest 1,000 events") : null)),
       h("div", { class: "grid", style: { "margin-top": "14px" } },
-        h("div", { class: "card wide" }, h("b", null, "Sandboxes"), fill(used, boxes(session))),
+        h("div", { class: "card wide" }, h("b", null, "Sandboxes"), fill(used, sandboxTable(session))),
         h("div", { class: "card wide" }, h("b", null, "Runs"), runs.length ? h("table", { id: "runs" }, h("tbody", null, runs.slice(0, 20).map((r) => h("tr", null, h("td", { class: "n" }, r.run), h("td", null, h("span", { class: "chip " + ({ completed: "good", failed: "bad", rejected: "bad", pending: "pending" }[r.state] ?? "") }, r.state)), h("td", { class: "mono" }, r.command.join(" ").slice(0, 300)), h("td", { class: "soft" }, r.class ?? ""), h("td", { class: "soft" }, r.started ? ago(r.started) : ago(r.created)), h("td", { class: "mono soft" }, r.sandbox ?? ""))))) : h("p", { class: "soft" }, "None.")),
         h("div", { class: "card" }, h("b", null, "Datasets"), session.datasets.length ? h("table", null, h("tbody", null, session.datasets.map((d) => h("tr", null, h("td", null, d.name), h("td", null, h("span", { class: "chip " + d.level }, d.level)), h("td", { class: "soft" }, moment(d.added), d.reason ? " · " + d.reason : ""))))) : h("p", { class: "soft" }, "None has come in.")),
         h("div", { class: "card" }, h("b", null, "Notices, as the agent reads them"), notices.length ? notices.slice(-5).reverse().map((n) => h("div", null, h("p", { class: "soft" }, moment(n.time)), h("pre", null, n.text))) : h("p", { class: "soft" }, "None."))));
@@ -123,7 +123,7 @@ export function sessions(app, box, chosen) {
   // What sandboxes use changes without an event. Nothing else is drawn anew: somebody may be reading it.
   const ticking = setInterval(async () => {
     const name = chosen, now = name && !document.hidden && !used.contains(document.activeElement) ? await call("GET", pathOf(name)).catch(() => null) : null;
-    if (now && !gone && name === chosen && used.isConnected) fill(used, boxes(now));
+    if (now && !gone && name === chosen && used.isConnected) fill(used, sandboxTable(now));
   }, USAGE_MS);
   app.listeners.add(changed);
   load();

@@ -4,7 +4,7 @@ import { svg } from "./dom.js";
 import { clock, describe, LEVELS, moment } from "./words.js";
 
 const W = 1000, LEFT = 104, RIGHT = 14, STAIR = 110, LANE = 22, TOP = 14;
-export const LANES = [["allowed", "allowed", "var(--good)"], ["refused", "requests refused", "var(--bad)"], ["dns", "lookups refused", "var(--warn)"], ["socket", "sockets refused", "var(--info)"]];
+export const LANES = [["allowed", "allowed", "var(--good)"], ["refused", "requests refused", "var(--bad)"], ["dns", "queries refused", "var(--warn)"], ["socket", "sockets refused", "var(--info)"]];
 
 export function laneOf(row) {
   if (row.verdict === "allowed") return row.type === "change" ? null : "allowed";

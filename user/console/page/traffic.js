@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Live traffic: requests, connections, refusals of sockets and lookups, rises, as they happen.
+// Live traffic: requests, connections, refusals of sockets and queries, rises, as they happen.
 import { clean, h, kept, toast } from "./dom.js";
 import { parseFilter, toggleTerm } from "./filter.js";
 import { moveToEnd } from "./rows.js";
@@ -42,7 +42,7 @@ function draw(element, row) {
   c.count.textContent = row.type === "gap" ? "" : "×" + row.count;
   if (row.type === "gap") c.count.hidden = true;
   c.llm.hidden = !row.llm;
-  c.method.textContent = clean(row.type === "dns" ? "lookup" : row.type === "rise" ? "raised to" : row.type === "change" ? "" : row.method);
+  c.method.textContent = clean(row.type === "dns" ? "query" : row.type === "rise" ? "raised to" : row.type === "change" ? "" : row.method);
   c.url.data = row.type === "gap" ? `${row.count.toLocaleString()} events are missing here (${row.first} to ${row.last}): ${clean(row.what)}` : clean((row.type === "change" ? changeText(row) : String(row.what)).slice(0, CUT));
   c.status.textContent = row.status ?? "";
   c.chip.textContent = row.type === "gap" ? "gap" : row.type === "rise" ? "rise" : row.verdict;
