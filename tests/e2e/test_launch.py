@@ -273,6 +273,27 @@ def test_a_run_outlives_the_daemon(make_daemon):
     assert output(d.api, ident)[0] == "early\nlate\n"
 
 
+def launchers(d):
+    return [int(pid) for pid in filter(str.isdigit, os.listdir("/proc"))
+            if base.command_line(pid).split("\0")[:2] == [str(base.NETPAWL_RUN), str(d.socket)]]
+
+
+def test_a_launcher_ends_when_nobody_can_come_back_to_hear_it(make_daemon):
+    """It tries for long to report how its run ended; not when the daemon's directory is gone, where the next one would listen."""
+    d = make_daemon()
+    d.start()
+    ident = launch(d.api, new_session("launch"), "sh", "-c", "echo early; sleep 600")
+    assert base.eventually(lambda: output(d.api, ident, follow=0)[0] == "early\n")
+    launcher, = launchers(d)
+    d.kill()
+    base.cgroup_destroy(d.slice)
+    assert not base.for_a_while(lambda: not launchers(d), 12), "it gave up although the directory is there"
+    (away := d.run_dir.with_name("away")).mkdir()
+    d.run_dir.rename(away / "run")
+    assert base.eventually(lambda: launcher not in launchers(d)), "it goes on"
+    (away / "run").rename(d.run_dir)
+
+
 def test_stop_with_readers(make_daemon):
     """Neither a reader of output nor one who waits keeps the daemon from its end."""
     d = make_daemon()

@@ -296,13 +296,24 @@ static void end_refused(struct run *run, const struct client_answer *refusal)
 }
 
 /* The daemon may be on its way down or up: what it is not told it takes for a run that failed. Whoever waits at a terminal
- * does not wait for long; a launcher that nobody waits for has time. */
+ * does not wait for long. A launcher that nobody waits for has time, unless the daemon's directory was removed: one that
+ * starts again finds it there, so nobody will. */
+static unsigned report_tries(const struct run *run)
+{
+	const char *name = strrchr(run->socket, '/');
+	char directory[FS_PATH_SIZE];
+
+	if (!run->launched || (name && fs_path(directory, "%.*s", (int)(name - run->socket), run->socket) == 0 &&
+			       access(directory, F_OK) < 0 && errno == ENOENT))
+		return ABSENT_MAX;
+	return REPORT_TRIES;
+}
+
 static void end_report(struct run *run, const char *path, const char *body)
 {
-	const unsigned tries = run->launched ? REPORT_TRIES : ABSENT_MAX;
 	int err = 0;
 
-	for (unsigned i = 0; i < tries; i++) {
+	for (unsigned i = 0; i < report_tries(run); i++) {
 		cleanup(client_answer_free) struct client_answer answer = { 0 };
 
 		err = client_call(run->socket, "POST", path, body, &answer);
