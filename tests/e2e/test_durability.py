@@ -196,6 +196,30 @@ def test_what_was_acknowledged_is_there(make_daemon, how):
         assert [s["name"] for s in shown["datasets"]] == [f"d{i}"]
 
 
+def test_an_older_copy_of_the_database(make_daemon):
+    """Put back, with the log of raises where it was: what was raised since is raised again, and told."""
+    d = make_daemon().start()
+    kept, raised = new_session("kept"), new_session("raised")
+    for name in (kept, raised):
+        d.api.create(name, "INTERNAL")
+    d.stop()
+    store = d.state_dir / "sessions.db"
+    copy = store.read_bytes()
+    d.start()
+    d.api.create(new_session("other"), "PUBLIC")
+    answer = d.api.escalate(raised, "SECRET", dataset="d", reason="since")
+    d.stop()
+    store.write_bytes(copy)
+    for suffix in ("-wal", "-shm"):
+        store.with_name(store.name + suffix).unlink(missing_ok=True)
+    d.start()
+    shown = d.api.show(raised)
+    assert (shown["level"], shown["mode"], shown["generation"]) == ("SECRET", "NONE", answer["generation"])
+    assert [(s["name"], s["reason"]) for s in shown["datasets"]] == [("d", "since")]
+    assert d.api.show(kept)["level"] == "INTERNAL"
+    assert [e["session"] for e in d.api.events(reason="reconciled")] == [raised]
+
+
 def test_events_count_on_after_a_restart(make_daemon):
     d = make_daemon().start()
     name = new_session()

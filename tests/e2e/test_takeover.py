@@ -188,12 +188,37 @@ def test_killed_in_an_escalation(world, make_daemon, boxes, point, mode, kind):
     assert watch.nothing()
     if point == "after_record":
         assert [d["name"] for d in after["datasets"]] == ["d"]
+        assert any("log in front of the record" in e["text"] for e in daemon.api.events(session=box.session, reason="reconciled"))
     # a retry is acknowledged, and from here on it is as if nothing had happened
     answer = daemon.api.escalate(box.session, LEVEL[mode], dataset="d")
     assert answer["mode"] == mode and answer["generation"] >= after["generation"]
     assert [d["name"] for d in daemon.api.show(box.session)["datasets"]] == ["d"]
     daemon.restart("kill")
     assert RANK[daemon.api.show(box.session)["mode"]] >= RANK[mode]
+
+
+def test_killed_right_behind_the_acknowledgement(make_daemon, boxes):
+    """The answer has left, and the database did not follow yet: the log in front of it has the raise, with its dataset and its notice. Of a
+    session without a sandbox there is no other place that could have it."""
+    daemon = make_daemon().start(failpoint="before_catch_up")
+    box, bare = boxes("FULL", on=daemon), new_session("bare")
+    daemon.api.create(bare, "PUBLIC")
+    for session in (bare, box.session):
+        daemon.api.create(new_session("other"), "PUBLIC")  # the first that a daemon writes lays out room for what follows
+        daemon.arm("before_catch_up")
+        answer = daemon.api.escalate(session, "SECRET", dataset="d", reason="ticket 4711")
+        assert answer["raised"] and answer["mode"] == "NONE"
+        assert daemon.wait_death() == -9, "the fail point did not strike"
+        daemon.start(failpoint="before_catch_up")
+        shown = daemon.api.show(session)
+        assert (shown["level"], shown["mode"], shown["generation"]) == ("SECRET", "NONE", answer["generation"])
+        assert [(d["name"], d["reason"]) for d in shown["datasets"]] == [("d", "ticket 4711")]
+        notice, = daemon.api.ok("GET", f"/v1/sessions/{session}/notices")["notices"]
+        assert notice["dataset"] == "d" and notice["mode"] == "NONE"
+        assert len(daemon.api.events(session=session, reason="raised")) == 1
+        assert any("log in front of the record" in e["text"] for e in daemon.api.events(session=session, reason="reconciled"))
+    daemon.restart("kill")
+    assert not [e for e in daemon.api.events(session=bare, reason="reconciled")][1:], "it is told once"
 
 
 def test_what_was_to_be_cut_is_cut_by_another_build(world, make_daemon, boxes):

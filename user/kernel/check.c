@@ -125,13 +125,18 @@ bool kernel_mended(struct kernel *kernel, char text[static 512])
 	return true;
 }
 
-int gate_whole(void *ctx, char problem[static 512])
+bool gate_stands(void *ctx)
 {
-	struct kernel *kernel = ctx;
+	const struct kernel *kernel = ctx;
 	bool stands = !kernel->broken;
 	uint64_t id;
 
 	for (const struct place *p = place_next(kernel, NULL); p && stands; p = place_next(kernel, p))
 		stands = place_is_adopted(p, &id) || place_stands(kernel, p);
-	return stands ? 0 : kernel_check(kernel, problem);
+	return stands;
+}
+
+int gate_whole(void *ctx, char problem[static 512])
+{
+	return gate_stands(ctx) ? 0 : kernel_check(ctx, problem);
 }

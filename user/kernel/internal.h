@@ -200,6 +200,7 @@ void places_close(struct kernel *kernel);
 /* check.c */
 void mended(struct kernel *kernel, const char *what); /* it was gone, and has been put back */
 int gate_whole(void *ctx, char problem[static 512]);
+bool gate_stands(void *ctx);
 
 /* devices.c */
 int devices_attach(struct kernel *kernel);    /* to all that are there; idempotent */

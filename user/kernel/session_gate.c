@@ -162,6 +162,7 @@ struct gate kernel_gate(struct kernel *kernel)
 		.children_each = gate_children_each,
 		.way_watch = gate_way_watch,
 		.whole = gate_whole,
+		.stands = gate_stands,
 		.process = gate_process,
 	};
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "session/notice_file.h"
 #include "session/service_internal.h"
@@ -49,18 +50,21 @@ static void publish_failed(struct service *service, const struct session *sessio
 void session_publish(struct service *service, struct session *session)
 {
 	_buf_ struct buf text = BUF_INIT(2u * NP_NOTICES_PER_SESSION * NP_NOTICE_LINE);
+	const char *dir = service->config.notices_dir;
+	char path[FS_PATH_SIZE];
 	int r;
 
-	if (!service->config.notices_dir)
+	if (!dir)
+		return;
+	/* Nobody has looked for it yet: it comes with the first sandbox. */
+	if (!session->sandbox_count && notice_file_path(dir, session->name.text, path) == 0 && access(path, F_OK) < 0 &&
+	    errno == ENOENT)
 		return;
 	r = notices_to_json(service->config.store, session->name.text, 0, &text);
 	if (r == 0)
-		r = notice_file_put(service->config.notices_dir, &session->name, session->sandbox_count, &text);
+		r = notice_file_put(dir, &session->name, session->sandbox_count, &text);
 	session->published = r == 0;
 	session->published_bytes = text.len;
-	/* Nobody has looked for it yet: it comes with the first sandbox. */
-	if (r == -ENOENT && !session->sandbox_count)
-		return;
 	if (r < 0)
 		publish_failed(service, session, "written", r);
 }
@@ -68,7 +72,7 @@ void session_publish(struct service *service, struct session *session)
 void session_publish_new(struct service *service, struct session *session, const struct buf *line)
 {
 	session->published =
-		session->published && buf_error(line) == 0 &&
+		session->published && line->len && buf_error(line) == 0 &&
 		notice_file_append(service->config.notices_dir, &session->name, session->published_bytes, line) == 0;
 	session->published_bytes += line->len;
 	if (!session->published)

@@ -10,9 +10,9 @@
  *      come first, because they end exchanges with an event that names the cause and reset their
  *      origins' side; a socket that the kernel cuts under them would only look like a client that
  *      went away.
- *   4. record: on disk. That is a wait for the disk, and neither of the last two needs the other: a
- *      second thread cuts meanwhile (base/beside.h), when the kernel has noted which sandboxes are to
- *      be cut, and this one does nothing but write to the store.
+ *   4. record: on disk. That is a wait, and neither of the last two needs the other: when the kernel has
+ *      noted which sandboxes are to be cut, a second thread writes the raise to the disk (raise_log.h) while
+ *      this one cuts. The database follows when the answer is on its way.
  * Each step leaves things tighter than the steps after it know, so a crash or a failure between two
  * of them is never a loosening:
  *   - kernel raised, inspectors not: the gate stops the sandbox's packets. Inspectors end with their
@@ -20,17 +20,19 @@
  *   - both tightened, not cut: what is open is stopped at the packet layer already. The next daemon
  *     cuts, because the kernel is stricter than the record, or because the kernel's note says so;
  *   - cut, not recorded: a restart finds the kernel stricter and the record follows;
+ *   - in the log, not committed: the next start commits it;
  *   - all done, not acknowledged: the client asks again and is told what stands.
  * Reports on requests that arrive meanwhile wait until the verb is over: see verb_end().
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/beside.h"
 #include "base/failpoint.h"
-#include "base/sql.h"
 #include "session/questions_internal.h"
+#include "session/raise_outcome.h"
 #include "session/service_internal.h"
 #include "vocab/limits.h"
 
@@ -198,96 +200,43 @@ int session_cut(struct service *service, struct session *session, unsigned *ret_
 	return 0;
 }
 
-/* A rung that no program asks for is none. Adopted cgroups have programs of their own. */
-static int session_whole(struct service *service, struct session *session, struct failure *ret_failure)
+/* A rung that no program asks for is none. Adopted cgroups have programs of their own: these are put back where they are gone. */
+static int session_attached(struct service *service, struct session *session, struct failure *ret_failure)
 {
 	const struct gate *gate = &service->config.gate;
 	const struct sandbox *sandbox;
-	char problem[512] = "";
-	int r = 0;
 
-	if (TAILQ_EMPTY(&session->sandboxes))
-		return 0; /* nobody whom they would have to hold */
-	if (gate->whole && !service->whole)
-		r = gate->whole(gate->ctx, problem);
-
-	for (sandbox = TAILQ_FIRST(&session->sandboxes); r == 0 && gate->whole && sandbox;
+	for (sandbox = TAILQ_FIRST(&session->sandboxes); gate->whole && sandbox;
 	     sandbox = TAILQ_NEXT(sandbox, of_session)) {
+		int r;
+
 		if (!sandbox->pub.adopted || !sandbox->registered || sandbox->dying)
 			continue;
 		r = gate->attach(gate->ctx, &sandbox->pub.cgroup);
-		if (r == -ENOENT)
-			r = 0; /* it is gone, and what ran in it */
-		snprintf(problem, sizeof(problem), "sandbox %s: its programs: %s", sandbox->pub.id, strerror(-r));
+		if (r && r != -ENOENT) /* else it is gone, and what ran in it */
+			return service_fail(ret_failure, NP_R_NOT_WHOLE, r, "sandbox %s: its programs: %s",
+					    sandbox->pub.id, strerror(-r));
 	}
-	return r ? service_fail(ret_failure, NP_R_NOT_WHOLE, r, "%s", problem) : 0;
-}
-
-/* What a raise did, for the answer and the events. */
-struct outcome {
-	struct np_rung before;
-	struct written written;
-	bool raised;
-	unsigned cut;
-	uint64_t applied_us;
-	int applied, recorded; /* 0 or -errno */
-};
-
-static void outcome_emit(struct service *service, const struct session *session, const struct raise_request *request,
-			 const struct outcome *o, const struct failure *failure)
-{
-	struct event event = { .who = request->who };
-
-	if (o->written.created) {
-		event.reason = NP_R_SESSION_CREATED;
-		service_emit(service, &event, session, NULL);
-	}
-	if (o->raised && (!o->recorded || o->recorded == -E2BIG)) {
-		event = (struct event){
-			.reason = NP_R_RAISED,
-			.who = request->who,
-			.dataset = request->dataset,
-			.text = request->text,
-			.cut = o->cut,
-			.has_cut = 1,
-			.applied_us = o->applied_us,
-		};
-		service_emit(service, &event, session, NULL);
-	}
-	if (o->cut) {
-		event = (struct event){ .reason = NP_R_CUT, .who = request->who, .cut = o->cut, .has_cut = 1 };
-		service_emit(service, &event, session, NULL);
-	}
-	if (failure->reason == NP_R_NOT_APPLIED || failure->reason == NP_R_NOT_RECORDED ||
-	    failure->reason == NP_R_NOT_WHOLE) {
-		event = (struct event){ .reason = failure->reason,
-					.who = request->who,
-					.dataset = request->dataset,
-					.text = failure->text };
-		service_emit(service, &event, session, NULL);
-	}
-}
-
-/* The answer: what is most urgent for the client to know comes first. */
-static int outcome_answer(const struct session *session, const struct outcome *o, struct failure *failure)
-{
-	if (o->applied) {
-		size_t len = strlen(failure->text);
-
-		/* session_kernel() and session_cut() have said which sandbox; say here that the record failed, too. */
-		if (o->recorded && o->recorded != -E2BIG)
-			snprintf(failure->text + len, sizeof(failure->text) - len, "; not recorded either: %s",
-				 sql_strerror(o->recorded));
-		return o->applied;
-	}
-	if (o->recorded == -E2BIG)
-		return o->raised ? 0
-				 : service_fail(failure, NP_R_TOO_MANY, -E2BIG, "%s has %d datasets already",
-						session->name.text, NP_DATASETS_MAX);
-	if (o->recorded)
-		return service_fail(failure, NP_R_NOT_RECORDED, o->recorded, "%s: %s", session->name.text,
-				    sql_strerror(o->recorded));
 	return 0;
+}
+
+/* Is every program in its place, or nobody there whom they would have to hold? On any thread. */
+static bool programs_stand(const struct service *service, const struct session *session)
+{
+	const struct gate *gate = &service->config.gate;
+
+	return TAILQ_EMPTY(&session->sandboxes) || !gate->whole || service->whole ||
+	       (gate->stands && gate->stands(gate->ctx));
+}
+
+/* Puts back what is gone of it. */
+static int session_whole(struct service *service, const struct session *session, struct failure *ret_failure)
+{
+	const struct gate *gate = &service->config.gate;
+	char problem[512] = "";
+	int r = programs_stand(service, session) ? 0 : gate->whole(gate->ctx, problem);
+
+	return r ? service_fail(ret_failure, NP_R_NOT_WHOLE, r, "%s", problem) : 0;
 }
 
 /* Step 3 of a raise, and what has to be true for its acknowledgement. */
@@ -299,41 +248,107 @@ struct cutting {
 	struct failure *failure; /* of these */
 };
 
-static void raise_cut(void *data)
+/* Looked at before it is cut: what was opened while programs were gone is among what is cut. */
+static void raise_whole(const struct cutting *c)
 {
-	const struct cutting *c = data;
 	struct outcome *o = c->o;
-	int r;
 
 	if (!o->applied && !c->settled)
+		o->applied = session_attached(c->service, c->session, c->failure);
+	if (!o->applied && !c->settled)
 		o->applied = session_whole(c->service, c->session, c->failure);
+}
+
+static void raise_cut(const struct cutting *c)
+{
+	struct outcome *o = c->o;
+	unsigned cut = 0;
+	int r;
+
 	if (!o->applied)
 		c->failure->reason = 0; /* an earlier round's, made good since */
-	r = session_cut(c->service, c->session, &o->cut,
-			o->applied ? NULL : c->failure); /* the wait for step 2, first */
+	r = session_cut(c->service, c->session, &cut, o->applied ? NULL : c->failure); /* the wait for step 2, first */
+	o->cut += cut;
 	failpoint("after_cut");
 	if (!o->applied)
 		o->applied = r;
 }
 
-static void raise_cut_beside(void *data)
+/* The wait for the disk, which a second thread has; and a look at the gate, which the one of the two takes that has time first. Neither needs
+ * anything that the cut changes. */
+struct waiting {
+	struct service *service;
+	const struct session *session;
+	int written;	    /* 0 or -errno */
+	atomic_flag looked; /* one of them is at it */
+	bool stands;
+};
+
+static void raise_look(struct waiting *w)
 {
-	failpoint_hold("before_record");
-	failpoint_hold("after_record");
-	raise_cut(data);
+	if (!atomic_flag_test_and_set(&w->looked))
+		w->stands = programs_stand(w->service, w->session);
 }
 
-/* May it be recorded before it is cut? When there is something to cut, and the kernel has noted it for the next daemon. A
- * session that is not open has more to do for its record than to write it. */
-static bool session_is_cut_beside(struct service *service, const struct session *session)
+static void raise_wait(void *data)
+{
+	struct waiting *w = data;
+
+	failpoint_hold("after_cut");
+	w->written = store_raise_write(w->service->config.store);
+	failpoint("after_record");
+	raise_look(w);
+}
+
+/* May it be recorded before it is cut? When the kernel has noted what is to be cut, for the next daemon. */
+static bool session_is_noted(struct service *service, const struct session *session)
 {
 	const struct gate *gate = &service->config.gate;
 	const struct sandbox *sandbox;
-	bool is = gate->cut_due && session->status == SESSION_OPEN && session_is_uncut(session);
+	bool is = true;
 
 	for (sandbox = TAILQ_FIRST(&session->sandboxes); is && sandbox; sandbox = TAILQ_NEXT(sandbox, of_session))
-		is = !sandbox->uncut || gate->cut_due(gate->ctx, sandbox->pub.cgroup.id) == 0;
+		is = !sandbox->uncut || (gate->cut_due && gate->cut_due(gate->ctx, sandbox->pub.cgroup.id) == 0);
 	return is;
+}
+
+/* Steps 3 and 4 at the same time. */
+static void raise_beside(const struct cutting *c, struct record *record, struct buf *line)
+{
+	struct waiting waiting = { .service = c->service, .session = c->session, .looked = ATOMIC_FLAG_INIT };
+	struct outcome *o = c->o;
+	struct sandbox *sandbox;
+
+	if (!o->applied)
+		o->applied = session_attached(c->service, c->session, c->failure);
+	beside_begin(c->service->beside, raise_wait, &waiting);
+	failpoint_hold("after_record");
+	raise_cut(c);
+	raise_look(&waiting);
+	record_number(c->service, c->session, record, line);
+	beside_wait(c->service->beside);
+	o->recorded = record_end(c->service, c->session, record, waiting.written, &o->written);
+	if (waiting.stands)
+		return;
+	for (sandbox = TAILQ_FIRST(&c->session->sandboxes); sandbox; sandbox = TAILQ_NEXT(sandbox, of_session))
+		sandbox->uncut = true;
+	raise_whole(c);
+	raise_cut(c);
+}
+
+static void raise_finish(const struct cutting *c, const struct raise_request *request, struct buf *line)
+{
+	cleanup(record_free) struct record record;
+
+	record_make(c->service, c->session, request, &record);
+	failpoint("before_record");
+	if (session_is_noted(c->service, c->session) && record_begin(c->service, c->session, &record)) {
+		raise_beside(c, &record, line);
+		return;
+	}
+	raise_whole(c);
+	raise_cut(c);
+	c->o->recorded = record_write(c->service, c->session, &record, &c->o->written, line);
 }
 
 int session_raise(struct service *service, struct session *session, const struct raise_request *request,
@@ -344,7 +359,6 @@ int session_raise(struct service *service, struct session *session, const struct
 	struct outcome o = { .before = session->recorded };
 	struct failure failure = { 0 };
 	struct cutting cutting = { service, session, false, &o, &failure };
-	bool beside;
 	int r;
 
 	if (is_new && !session->temporary && session_name_is_temporary(&session->name))
@@ -360,18 +374,7 @@ int session_raise(struct service *service, struct session *session, const struct
 	failpoint("after_raise");
 	cutting.settled =
 		request->settles && !session_is_uncut(session) && np_rung_equal(&session->stands, &session->recorded);
-	beside = session_is_cut_beside(service, session);
-	if (beside) {
-		beside_begin(service->beside, raise_cut_beside, &cutting); /* step 3 */
-		failpoint_hold("after_cut");
-	} else {
-		raise_cut(&cutting);
-	}
-	failpoint("before_record");
-	o.recorded = session_write(service, session, request, &o.written, &line); /* step 4 */
-	failpoint("after_record");
-	if (beside)
-		beside_wait(service->beside);
+	raise_finish(&cutting, request, &line); /* steps 3 and 4 */
 	if (o.written.notice)
 		session_publish_new(service, session, &line);
 	questions_raised(service, session);

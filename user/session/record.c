@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "session/notice_file.h"
+#include "session/raise_log.h"
 #include "session/service_internal.h"
 #include "vocab/limits.h"
 
@@ -49,26 +50,68 @@ static int session_store(struct service *service, struct session *session, const
 	return r;
 }
 
-int session_write(struct service *service, struct session *session, const struct raise_request *request,
-		  struct written *ret, struct buf *line)
+void record_make(struct service *service, const struct session *session, const struct raise_request *request,
+		 struct record *ret)
 {
-	_buf_ struct buf text = BUF_INIT(NP_NOTICE_TEXT);
-	bool has_dataset = request && request->dataset, too_many = false;
-	struct dataset_row dataset;
-	struct notice_row notice;
+	*ret = (struct record){ .text = BUF_INIT(NP_NOTICE_TEXT), .has_dataset = request && request->dataset };
+	if (ret->has_dataset)
+		dataset_fill(service, request, &ret->dataset);
+	ret->has_notice = session_notice(service, session, request, &ret->notice, &ret->text);
+}
+
+void record_free(struct record *record)
+{
+	buf_free(&record->text);
+}
+
+bool record_begin(struct service *service, const struct session *session, const struct record *record)
+{
+	const struct raise_entry entry = {
+		.session = session->name.text,
+		.rung = session->stands,
+		.dataset = record->has_dataset ? &record->dataset : NULL,
+		.notice = record->has_notice ? &record->notice : NULL,
+	};
+
+	/* What is no raise of a session that is on record has more to write than that. */
+	if (session->status != SESSION_OPEN || np_rung_equal(&session->stands, &session->recorded))
+		return false;
+	return store_raise_begin(service->config.store, &entry) == 0;
+}
+
+void record_number(struct service *service, const struct session *session, struct record *record, struct buf *line)
+{
+	if (record->has_notice &&
+	    store_notice_next(service->config.store, session->name.text, &record->notice.number) == 0)
+		notice_to_json(session->name.text, &record->notice, line);
+}
+
+int record_end(struct service *service, struct session *session, const struct record *record, int written,
+	       struct written *ret)
+{
+	int r = store_raise_end(service->config.store, written);
+
+	*ret = (struct written){ .notice = !r && record->has_notice };
+	if (!r)
+		session->recorded = session->stands;
+	return r;
+}
+
+int record_write(struct service *service, struct session *session, struct record *record, struct written *ret,
+		 struct buf *line)
+{
 	/* The first transaction that writes the new mode has the notice: neither is there without the other. */
-	struct notice_row *due = session_notice(service, session, request, &notice, &text) ? &notice : NULL;
+	struct notice_row *due = record->has_notice ? &record->notice : NULL;
+	bool too_many = false;
 	int r = 0;
 
 	*ret = (struct written){ .notice = due };
-	if (has_dataset)
-		dataset_fill(service, request, &dataset);
 	if (session->status != SESSION_OPEN) {
 		r = session_put_new(service, session, due, &ret->created);
 		due = NULL;
 	}
-	if (!r && has_dataset) {
-		r = session_store(service, session, &dataset, due);
+	if (!r && record->has_dataset) {
+		r = session_store(service, session, &record->dataset, due);
 		too_many = r == -E2BIG;
 	}
 	/* Bookkeeping is no reason to lose a raise: without the dataset then. */
@@ -80,16 +123,19 @@ int session_write(struct service *service, struct session *session, const struct
 	session->dirty = r && session->status == SESSION_NEW && session->stands.level > LEVEL_PUBLIC;
 	ret->notice &= !r;
 	if (ret->notice)
-		notice_to_json(session->name.text, &notice, line);
+		notice_to_json(session->name.text, &record->notice, line);
 	return !r && too_many ? -E2BIG : r;
 }
 
 int session_record(struct service *service, struct session *session)
 {
 	_buf_ struct buf line = BUF_INIT(NP_NOTICE_LINE);
+	cleanup(record_free) struct record record;
 	struct written written;
-	int r = session_write(service, session, NULL, &written, &line);
+	int r;
 
+	record_make(service, session, NULL, &record);
+	r = record_write(service, session, &record, &written, &line);
 	if (written.notice)
 		session_publish_new(service, session, &line);
 	return r;

@@ -326,6 +326,19 @@ static void recover_strays(struct service *service)
 	free(strays.cgroups);
 }
 
+/* The daemon ended before it was committed, or the machine before that was on the disk. */
+static void replayed_emit(void *data, const struct replayed_raise *raise)
+{
+	struct event event = {
+		.reason = NP_R_RECONCILED,
+		.session = raise->session.text,
+		.rung = raise->rung,
+		.text = "this raise was in the log in front of the record alone: the record has it now",
+	};
+
+	service_emit(data, &event, NULL, NULL);
+}
+
 int service_recover(struct service *service, struct failure *ret_failure)
 {
 	_verb_ struct service *verb = verb_begin(service);
@@ -333,6 +346,7 @@ int service_recover(struct service *service, struct failure *ret_failure)
 	struct recovery recovery = { .service = service };
 	int r = gate->each(gate->ctx, held_add, &recovery.held);
 
+	store_replayed_each(service->config.store, replayed_emit, service);
 	if (r)
 		RECOVERY_FAIL(&recovery, NP_R_FAILED, r, "the kernel's sandboxes could not be read: %s", strerror(-r));
 	if (recovery.held.count)

@@ -123,6 +123,7 @@ int service_kernel_rung(struct service *service, uint64_t cgroup_id, struct np_r
 
 struct store *service_store(struct service *service)
 {
+	store_catch_up(service->config.store); /* what fails shows in what is asked of it */
 	return service->config.store;
 }
 

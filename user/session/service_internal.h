@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Inside the session service. Files: service.c (the service, sessions, look-ups), sweep.c (what is due later), session.c (a session
- * in memory), raise.c (the ratchet: kernel, inspectors, cut, record), record.c (its last step), verb.c (a verb's end, and its calls to
+ * in memory), raise.c (the ratchet: kernel, inspectors, cut, record), record.c (its last step), raise_outcome.c (what is told of it), verb.c (a verb's end, and its calls to
  * the inspectors), sandbox.c (one sandbox in memory and its end), sandboxes.c (make, remove), adoption.c, restarted.c (containers that
  * come back), placed.c (processes that others put there), parents.c (cgroups for containers), kept_sandboxes.c (those that stay),
  * runs.c, starters.c, decisions.c (what deciders are asked), forwards.c, recover.c, reload.c (a new policy), notices.c, lifetime.c
@@ -148,7 +148,7 @@ TAILQ_HEAD(awaited_list, awaited);
 
 struct service {
 	struct service_config config;
-	struct beside *beside; /* cuts while a raise is recorded */
+	struct beside *beside; /* waits for the disk while a raise cuts */
 	struct table questions_by_key;
 	struct question_list questions;	 /* in the order they came */
 	struct question_list unrecorded; /* that are over, and the record does not know it yet */
@@ -255,16 +255,32 @@ int session_apply(struct service *service, struct session *session, struct failu
 int session_cut(struct service *service, struct session *session, unsigned *ret_cut, struct failure *ret_failure);
 
 /* -- record.c -------------------------------------------------------------- */
+/* What goes on disk of a raise. */
+struct record {
+	bool has_dataset, has_notice;
+	struct dataset_row dataset;
+	struct notice_row notice; /* its words are in text */
+	struct buf text;
+};
 struct written {
 	bool created; /* it was not open on record */
 	bool notice;  /* there is a new one, that session_publish_new() has to see to */
 };
-/* Writes what stands, with a notice if the mode is a new one, and the dataset of the request (may be NULL) if it has one. line gets
- * the notice as the file with the session's notices has it.
- * -E2BIG: written, but without the dataset. For an open session it touches nothing but the session and the store. */
-int session_write(struct service *service, struct session *session, const struct raise_request *request,
-		  struct written *ret, struct buf *line);
-/* The same without a request, and publishes the notice. */
+/* A notice is due if the mode is a new one; a dataset if the request (may be NULL) has one. */
+void record_make(struct service *service, const struct session *session, const struct raise_request *request,
+		 struct record *ret);
+void record_free(struct record *record);
+/* A raise in steps, as store_raise_begin() has them: when record_begin() is true store_raise_write() is to be called, and its answer goes to
+ * record_end(). False: record_write() does all. */
+bool record_begin(struct service *service, const struct session *session, const struct record *record);
+/* In between: line gets the notice as the file with the session's notices will have it. Nothing, if that is not known yet. */
+void record_number(struct service *service, const struct session *session, struct record *record, struct buf *line);
+int record_end(struct service *service, struct session *session, const struct record *record, int written,
+	       struct written *ret);
+/* Writes what stands. line as above. -E2BIG: written, but without the dataset. */
+int record_write(struct service *service, struct session *session, struct record *record, struct written *ret,
+		 struct buf *line);
+/* All of it, without a request; publishes the notice. */
 int session_record(struct service *service, struct session *session);
 
 /* -- lifetime.c ------------------------------------------------------------ */

@@ -17,17 +17,22 @@
  */
 int begin_unsynced(struct store *store)
 {
-	int r = sql_exec(store->db, "PRAGMA synchronous = NORMAL");
+	int r = store_catch_up(store);
 
+	if (r)
+		return r;
 	store->unsynced = true;
+	r = sql_exec(store->db, "PRAGMA synchronous = NORMAL");
 	return r ? r : sql_begin(store->db);
 }
 
 /* Every other transaction: nothing is committed as if it were synced while FULL could not be had again. */
 int begin_synced(struct store *store)
 {
-	int r = store->unsynced ? sql_exec(store->db, "PRAGMA synchronous = FULL") : 0;
+	int r = store_catch_up(store);
 
+	if (!r && store->unsynced)
+		r = sql_exec(store->db, "PRAGMA synchronous = FULL");
 	if (r)
 		return r;
 	store->unsynced = false;
@@ -164,8 +169,11 @@ int session_row_read(sqlite3_stmt *statement, struct session_row *ret)
 int store_session_get(struct store *store, const char *name, struct session_row *ret)
 {
 	sqlite3_stmt *statement = store->statements[STORE_SESSION_GET];
-	int r = sql_row(SQL_BIND(statement, sql_t(name)));
+	int r = store_catch_up(store); /* who starts from this row must not start below what was acknowledged */
 
+	if (r)
+		return r;
+	r = sql_row(SQL_BIND(statement, sql_t(name)));
 	if (!r)
 		r = session_row_read(statement, ret);
 	sql_done(statement);
@@ -229,29 +237,36 @@ static int dataset_put(struct store *store, const char *session, const struct da
 
 	if (r || changes)
 		return r;
-	*ret_new = true;
+	if (ret_new)
+		*ret_new = true;
 	return dataset_insert(store, session, dataset);
 }
 
-int store_session_raise(struct store *store, const char *name, const struct np_rung *rung,
-			const struct dataset_row *dataset, struct notice_row *notice, bool *ret_dataset_new)
+int raise_write(struct store *store, const char *name, const struct np_rung *rung, const struct dataset_row *dataset,
+		struct notice_row *notice, bool *ret_dataset_new)
 {
 	sqlite3_stmt *raise = store->statements[STORE_SESSION_RAISE];
-	bool dataset_new = false;
-	int changes = 0;
-	int r = begin_synced(store);
+	int changes = 0, r;
 
-	if (r)
-		return r;
 	bind_session(raise, name, rung);
 	r = sql_run(raise, &changes);
 	if (!r && !changes)
 		r = -ENOENT;
 	if (!r && dataset)
-		r = dataset_put(store, name, dataset, &dataset_new);
+		r = dataset_put(store, name, dataset, ret_dataset_new);
 	if (!r && notice)
 		r = notice_insert(store, name, notice);
-	r = sql_end(store->db, r);
+	return r;
+}
+
+int store_session_raise(struct store *store, const char *name, const struct np_rung *rung,
+			const struct dataset_row *dataset, struct notice_row *notice, bool *ret_dataset_new)
+{
+	bool dataset_new = false;
+	int r = begin_synced(store);
+
+	if (!r)
+		r = sql_end(store->db, raise_write(store, name, rung, dataset, notice, &dataset_new));
 	if (!r && ret_dataset_new)
 		*ret_dataset_new = dataset_new;
 	return r;

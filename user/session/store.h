@@ -122,6 +122,28 @@ int store_temporary_end(struct store *store, const char *name, uint64_t now_us);
  * -E2BIG when the session has NP_DATASETS_MAX and this would be one more: nothing was changed then. */
 int store_session_raise(struct store *store, const char *name, const struct np_rung *rung,
 			const struct dataset_row *dataset, struct notice_row *notice, bool *ret_dataset_new);
+/*
+ * The same in steps, for whoever cannot wait for all of it: an acknowledgement does not (raise_log.h). begin() makes sure that the database can be
+ * written to, and locks it; write() has the raise on the disk, in a log of its own, on any thread; end() is told what that
+ * said, and has the database follow as soon as somebody writes to it or asks for a session, and at the latest in the next store_tend().
+ * When all three have succeeded the raise is on the disk. begin() fails where this way is not to be had: then
+ * store_session_raise() does it. Nothing else is asked of the store between begin() and end(), but for store_notice_next().
+ */
+struct raise_entry;
+int store_raise_begin(struct store *store, const struct raise_entry *entry);
+int store_raise_write(struct store *store);
+int store_raise_end(struct store *store, int written);
+int store_notice_next(struct store *store, const char *name, uint32_t *ret_number); /* of the notice that comes next */
+int store_catch_up(struct store *store); /* has the database follow now. -errno: it cannot, and the log has it */
+/* What followed is on the disk when it returns 0, and the log has room for other raises. To be called periodically. */
+int store_sync(struct store *store);
+/* What the database did not have at the start, and the log had. Each is told of once. */
+#define STORE_REPLAYED 64
+struct replayed_raise {
+	struct session_name session;
+	struct np_rung rung;
+};
+void store_replayed_each(struct store *store, void (*fn)(void *data, const struct replayed_raise *raise), void *data);
 /* The each functions stop at a negative answer of fn and return it. fn may use the store; whether rows that
  * it writes are visited is undefined. */
 int store_datasets_each(struct store *store, const char *name, int (*fn)(void *data, const struct dataset_row *row),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by store.c (the verbs), store_notices.c (those on notices), store_runs.c (those on runs), store_questions.c, store_lifetime.c (what
- * is forgotten, and what is not), store_wal.c (the log) and store_open.c (the file, the schema, the settings). */
+ * is forgotten, and what is not), store_wal.c (the database's log),
+ * store_raises.c (the log in front of it) and store_open.c (the file, the schema, the settings). */
 #pragma once
 
 #include "base/sql.h"
@@ -134,6 +135,13 @@ struct store {
 	void (*on_due)(void *data); /* it is time for store_tend(); NULL: nobody asks */
 	void *on_due_data;
 	bool unsynced; /* commits may not wait for the disk: see begin_synced() */
+	/* The log in front of it, and numbers of its entries: of the last one, of the last that is in the database, of the last that the
+	 * database has on the disk. */
+	struct raise_log *raises;
+	uint64_t logged, written, synced;
+	bool behind; /* the last entry is on the disk, and not in the database yet: store_catch_up() */
+	struct replayed_raise replayed[STORE_REPLAYED];
+	size_t n_replayed;
 };
 
 /* -- store.c: what its verbs and those of store_notices.c and store_runs.c are made of -- */
@@ -164,7 +172,17 @@ int each_row(struct store *store, const char *sql, const char *name, uint64_t af
 int each_row_of(struct store *store, sqlite3_stmt *statement, const char *name, uint64_t after,
 		int (*row_fn)(sqlite3_stmt *statement, const struct each *each), const struct each *each);
 
-void wal_watch(struct store *store); /* store_wal.c */
+/* store_wal.c */
+void wal_watch(struct store *store);
+bool wal_has_room(const struct store *store); /* a commit does not make its file grow */
+
+/* Inside of a transaction: what store_session_raise() does. */
+int raise_write(struct store *store, const char *name, const struct np_rung *rung, const struct dataset_row *dataset,
+		struct notice_row *notice, bool *ret_dataset_new);
+/* store_raises.c */
+int raises_open(struct store *store, const char *path);
+int raises_replay(struct store *store);	 /* what the database lost, at a start */
+void raises_settle(struct store *store); /* all that was committed is on the disk */
 
 /* store_notices.c: inside of a transaction. */
 int notice_insert(struct store *store, const char *session, struct notice_row *notice); /* sets its number */

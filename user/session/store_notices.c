@@ -37,8 +37,21 @@ static int each_notice(sqlite3_stmt *statement, const struct each *each)
 int store_notices_each(struct store *store, const char *name, uint32_t after,
 		       int (*fn)(void *data, const struct notice_row *row), void *data)
 {
-	return each_row_of(store, store->statements[STORE_NOTICE_EACH], name, after, each_notice,
-			   &(struct each){ .fn = &fn, .data = data });
+	int r = store_catch_up(store); /* the last one may not be there yet */
+
+	return r ? r
+		 : each_row_of(store, store->statements[STORE_NOTICE_EACH], name, after, each_notice,
+			       &(struct each){ .fn = &fn, .data = data });
+}
+
+int store_notice_next(struct store *store, const char *name, uint32_t *ret_number)
+{
+	uint64_t last = 0;
+	int r = sql_query(SQL_BIND(store->statements[STORE_NOTICE_LAST], sql_t(name)), &last);
+
+	if (!r)
+		*ret_number = (uint32_t)last + 1;
+	return r;
 }
 
 int store_reader_get(struct store *store, const char *name, const char *reader, uint32_t *ret_upto)

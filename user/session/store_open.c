@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "session/raise_log.h"
 #include "session/store_internal.h"
 #include "vocab/limits.h"
 
@@ -286,6 +287,10 @@ int store_open(const char *path, struct store **ret)
 	if (!r)
 		r = store_prepare(store);
 	if (!r)
+		r = raises_open(store, path);
+	if (!r)
+		r = raises_replay(store);
+	if (!r)
 		wal_watch(store);
 	if (r) {
 		store_close(store);
@@ -299,8 +304,10 @@ void store_close(struct store *store)
 {
 	if (!store)
 		return;
+	store_catch_up(store); /* what fails here is done at the next start */
 	for (unsigned i = 0; i < STORE_STATEMENT_COUNT; i++)
 		sqlite3_finalize(store->statements[i]);
 	sqlite3_close(store->db);
+	raise_log_close(store->raises);
 	free(store);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/failpoint.h"
 #include "base/fs.h"
 #include "session/store_internal.h"
 
@@ -20,11 +21,16 @@
 #define SETTLE_AT   500	 /* frames that go into the database between commits */
 #define SETTLE_MUST 4000 /* in the next commit, if nobody came by */
 
+bool wal_has_room(const struct store *store)
+{
+	return store->placed >= store->frames + AHEAD_LEAST;
+}
+
 /* The log has grown by as many as go into the database at once, or is about to reach what has its place: busy times do not wait
  * for the next look, for each of their commits would pay for a file that grows. */
 static bool wal_is_due(const struct store *store)
 {
-	return store->frames - store->settled >= SETTLE_AT || store->placed < store->frames + AHEAD_LEAST;
+	return store->frames - store->settled >= SETTLE_AT || !wal_has_room(store);
 }
 
 static int on_commit(void *data, sqlite3 *db, const char *name, int frames)
@@ -34,6 +40,8 @@ static int on_commit(void *data, sqlite3 *db, const char *name, int frames)
 	if (frames < store->frames) /* it began anew */
 		store->settled = 0;
 	store->frames = frames;
+	if (!store->unsynced)
+		raises_settle(store);
 	if (frames >= SETTLE_MUST)
 		sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 	if (store->on_due && wal_is_due(store))
@@ -75,8 +83,32 @@ static int wal_extend(struct store *store)
 	return 0;
 }
 
+/* What was committed is on the disk when this returns 0. */
+static int wal_sync(struct store *store)
+{
+	sqlite3_file *file = NULL;
+	int rc = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file);
+
+	if (rc == SQLITE_OK && file && file->pMethods)
+		rc = file->pMethods->xSync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+	return sql_errno(store->db, rc);
+}
+
+int store_sync(struct store *store)
+{
+	int r = store->synced == store->written ? 0 : wal_sync(store);
+
+	if (!r)
+		raises_settle(store);
+	return r;
+}
+
 void store_tend(struct store *store)
 {
+	if (store->behind)
+		failpoint("before_catch_up");
+	if (store_catch_up(store))
+		return; /* whoever writes next meets it, too */
 	if (store->frames - store->settled >= SETTLE_AT) {
 		sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 		store->settled = store->frames;

@@ -57,6 +57,9 @@ void service_sweep(struct service *service)
 	forwards_sweep(service);
 	lifetime_sweep(service);
 	store_tend(service->config.store);
+	store_sync(
+		service->config
+			.store); /* if that fails the log is full one day, and each raise waits for the database again */
 }
 
 void service_sandbox_changed(struct service *service, uint64_t cgroup_id)

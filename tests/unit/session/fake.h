@@ -3,18 +3,15 @@
 #pragma once
 
 #include "fake_inspectors.h"
+#include "store_files.h"
 #include "vocab/limits.h"
 
 /* SQLite asks before each commit; not 0 turns it into a rollback and an error. */
 static inline int fake_commit(void *data)
 {
-	bool fails;
-
 	(void)data;
 	fake_log("commit\n");
-	fails = fake_fails();
-	__atomic_store_n(&fake.committed, true, __ATOMIC_RELEASE);
-	return fails || fake.disk_full;
+	return fake_fails() || fake.disk_full;
 }
 
 static inline void fake_emit(void *data, struct event *event)
@@ -149,16 +146,10 @@ static inline int fake_setup(void **state)
 
 static inline int fake_teardown(void **state)
 {
-	static const char *const suffixes[] = { "", "-wal", "-shm" };
-	char path[128];
-
 	(void)state;
 	if (fake.service)
 		fake_stop();
-	for (size_t i = 0; i < 3; i++) {
-		snprintf(path, sizeof(path), "%s%s", fake.db, suffixes[i]);
-		unlink(path);
-	}
+	store_files_remove(fake.db);
 	return rmdir(fake.dir);
 }
 

@@ -60,8 +60,9 @@ struct fake {
 	int fail_at;	  /* the step that fails; 0: none */
 	bool failed;	  /* it was reached */
 	bool disk_full;	  /* every commit fails */
-	bool notes_cuts;  /* so that a cut is done beside the record; here it then waits for that */
-	bool committed;	  /* since the last fake_reset() */
+	bool notes_cuts;  /* so that the disk writes while it cuts */
+	bool gone;	  /* programs of the gate are: for fake_stands() and fake_whole(), which a test puts there */
+	bool stays_gone;  /* nor can they be put back */
 	bool hold_retire; /* retire() refuses for existing cgroups */
 
 	char dir[64], db[96], notices[96], kept[96]; /* notices, kept empty: no files */
@@ -98,7 +99,7 @@ static inline void fake_reset(int fail_at)
 	fake.log[0] = '\0';
 	fake.steps = 0;
 	fake.fail_at = fail_at;
-	fake.failed = fake.committed = false;
+	fake.failed = false;
 }
 
 static inline bool fake_fails(void)
@@ -238,11 +239,24 @@ static inline int fake_cut_due(void *ctx, uint64_t cgroup_id)
 	return 0;
 }
 
+static inline bool fake_stands(void *ctx)
+{
+	(void)ctx;
+	return !fake.gone;
+}
+
+static inline int fake_whole(void *ctx, char problem[static 512])
+{
+	(void)ctx;
+	fake_log("whole\n");
+	fake.gone = fake.stays_gone;
+	snprintf(problem, 512, "the gate: it is gone");
+	return fake.gone ? -ENOENT : 0;
+}
+
 static inline int fake_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
 {
 	(void)ctx;
-	for (int ms = 0; fake.notes_cuts && ms < 60000 && !__atomic_load_n(&fake.committed, __ATOMIC_ACQUIRE); ms++)
-		usleep(1000);
 	fake_log(why == GATE_CUT_RELOADED ? "recut" : why == GATE_CUT_ENDED ? "bury" : "cut");
 	for (size_t i = 0; i < n; i++)
 		fake_log(" %d", (int)ids[i]);

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "session/store.h"
+#include "store_files.h"
 
 static char dir[64], path[96];
 static struct store *store;
@@ -25,16 +26,10 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	static const char *const suffixes[] = { "", "-wal", "-shm" };
-	char file[128];
-
 	(void)state;
 	store_close(store);
 	store = NULL;
-	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-		snprintf(file, sizeof(file), "%s%s", path, suffixes[i]);
-		unlink(file);
-	}
+	store_files_remove(path);
 	return rmdir(dir);
 }
 

@@ -4,6 +4,7 @@
 #include "vocab/limits.h"
 
 #include "session/raise.c"
+#include "session/raise_log.h"
 
 static void test_order_is_kernel_cut_record_acknowledge(void **state)
 {
@@ -60,41 +61,128 @@ static void test_order_is_kernel_inspectors_cut_record_reports(void **state)
 	assert_int_equal(fake.reports, 0);
 }
 
-/* The disk has it while the cut is still at work; the acknowledgement waits for both, whichever fails. */
-static void test_record_beside_the_cut(void **state)
+/* How many raises of this session the log in front of the store has. */
+static int log_count(void *data, const struct raise_read *read)
+{
+	unsigned *count = data;
+
+	if (read->entry.rung.level == LEVEL_SECRET || read->entry.rung.level == LEVEL_CONFIDENTIAL)
+		++*count;
+	return 0;
+}
+
+static unsigned logged(void)
+{
+	unsigned count = 0;
+
+	assert_int_equal(raise_log_each(fake.store->raises, log_count, &count), 0);
+	return count;
+}
+
+/* The disk writes while it cuts, where the kernel has noted what is to be cut; the acknowledgement waits for both, whichever fails. */
+static void test_the_disk_writes_while_it_cuts(void **state)
 {
 	struct escalation done;
+	struct session_row row;
 
 	(void)state;
 	made("alice/demo");
 	made("alice/demo");
+	store_tend(fake.store);
 	fake_reset(0);
 	fake.notes_cuts = true;
 	fake.cut = 3;
 	assert_int_equal(escalate("alice/demo", LEVEL_CONFIDENTIAL, "c.csv", &done), 0);
 	assert_log("raise 101 PROXIED 2\nraise 102 PROXIED 2\n"
 		   "due 101\ndue 102\n"
-		   "commit\n"
 		   "cut 101 102\n"
 		   "event raised cut=3 dataset=c.csv\nevent cut cut=3\n");
 	assert_int_equal(done.cut, 3);
+	assert_int_equal(logged(), 1);
+	assert_int_equal(stored("alice/demo").rung.level, LEVEL_CONFIDENTIAL);
+	assert_non_null(strstr(fake.log, "cut cut=3\ncommit\n")); /* the database follows */
 	assert_false(fake_by_id(101)->due);
 	/* Tightened and on record, but not cut: no acknowledgement. */
-	fake_reset(4); /* two raises, the commit, then the cut */
+	fake_reset(3); /* two raises, then the cut */
 	assert_int_equal(escalate("alice/demo", LEVEL_SECRET, NULL, NULL), -EIO);
 	assert_true(fake.failed);
 	assert_int_equal(stored("alice/demo").rung.level, LEVEL_SECRET);
+	assert_int_equal(logged(), 2);
 	fake_reset(0);
-	fake.committed = true; /* there is nothing to record any more */
 	assert_int_equal(escalate("alice/demo", LEVEL_SECRET, NULL, NULL), 0);
 	assert_non_null(strstr(fake.log, "cut 101 102\n"));
-	/* Cut, but not on record. */
+	assert_int_equal(logged(), 2); /* there is nothing to record any more */
+	/* The database cannot follow: nobody gets to see what was before, and nobody starts from there. */
 	made("bob/other");
 	fake_reset(0);
 	fake.disk_full = true;
-	assert_int_not_equal(escalate("bob/other", LEVEL_SECRET, NULL, NULL), 0);
+	assert_int_equal(escalate("bob/other", LEVEL_SECRET, NULL, NULL), 0);
 	assert_false(fake_by_id(103)->due);
-	assert_int_equal(stored("bob/other").rung.level, LEVEL_PUBLIC);
+	assert_int_not_equal(store_session_get(fake.store, "bob/other", &row), 0);
+	assert_int_not_equal(escalate("alice/new", LEVEL_SECRET, NULL, NULL), 0);
+	fake.disk_full = false;
+	assert_int_equal(stored("bob/other").rung.level, LEVEL_SECRET);
+}
+
+/* Without the kernel's note a crash between the record and the cut would leave connections open: then it cuts first, and the disk
+ * is not asked before. */
+static void test_what_is_not_noted_is_cut_first(void **state)
+{
+	(void)state;
+	made("alice/demo");
+	store_tend(fake.store);
+	fake_reset(1 + 1); /* a raise, then the cut */
+	assert_int_equal(escalate("alice/demo", LEVEL_SECRET, NULL, NULL), -EIO);
+	assert_int_equal(logged(), 0);
+	/* Nothing to cut: the log, whatever the kernel can note. */
+	assert_int_equal(escalate("bob/none", LEVEL_PUBLIC, NULL, NULL), 0);
+	assert_int_equal(logged(), 0);
+	assert_int_equal(escalate("bob/none", LEVEL_SECRET, NULL, NULL), 0);
+	assert_int_equal(logged(), 1);
+}
+
+/* The log's file is gone, or full of what the database may not have on the disk: the database alone does it. */
+static void test_without_the_log(void **state)
+{
+	char file[128];
+
+	(void)state;
+	assert_int_equal(escalate("a/b", LEVEL_INTERNAL, NULL, NULL), 0);
+	store_tend(fake.store);
+	snprintf(file, sizeof(file), "%s-raises", fake.db);
+	assert_int_equal(unlink(file), 0);
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, "s.csv", NULL), 0);
+	assert_int_equal(stored("a/b").rung.level, LEVEL_SECRET);
+	assert_int_equal(logged(), 0);
+}
+
+/* Programs that are gone are put back before anything is acknowledged, and what was opened meanwhile is cut, by a second cut if the look
+ * at them came beside the first. */
+static void test_programs_that_are_gone(void **state)
+{
+	struct escalation done;
+
+	(void)state;
+	for (int noted = 0; noted < 2; noted++) {
+		fake_again();
+		fake.service->config.gate.stands = fake_stands;
+		fake.service->config.gate.whole = fake_whole;
+		made("a/b");
+		store_tend(fake.store);
+		fake_reset(0);
+		fake.notes_cuts = noted;
+		fake.gone = true;
+		fake.cut = 2;
+		assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, &done), 0);
+		assert_log(noted ? "raise 101 NONE 2\ndue 101\ncut 101\nwhole\ncut 101\n"
+				   "event raised cut=4\nevent cut cut=4\n"
+				 : "raise 101 NONE 2\nwhole\ncut 101\ncommit\nevent raised cut=2\nevent cut cut=2\n");
+		/* And if they cannot be put back, nothing is acknowledged. */
+		made("c/d");
+		fake.gone = fake.stays_gone = true;
+		assert_int_equal(escalate("c/d", LEVEL_SECRET, NULL, NULL), -ENOENT);
+		assert_int_equal(fake.failure.reason, NP_R_NOT_WHOLE);
+	}
 }
 
 /* A new sandbox is known to the inspectors before anybody can use it, and nobody waits for them: nothing was open. */
@@ -448,7 +536,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		fake_test(test_order_is_kernel_cut_record_acknowledge),
 		fake_test(test_order_is_kernel_inspectors_cut_record_reports),
-		fake_test(test_record_beside_the_cut),
+		fake_test(test_the_disk_writes_while_it_cuts),
+		fake_test(test_what_is_not_noted_is_cut_first),
+		fake_test(test_without_the_log),
+		fake_test(test_programs_that_are_gone),
 		fake_test(test_new_sandbox_is_sent_and_not_waited_for),
 		fake_test(test_inspectors_are_sent_what_the_kernel_says),
 		fake_test(test_refused_raise_and_the_inspectors),

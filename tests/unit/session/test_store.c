@@ -69,7 +69,6 @@ static int sql(const char *text)
 
 static void test_file_modes(void **state)
 {
-	static const char *const suffixes[] = { "", "-wal", "-shm" };
 	mode_t old = umask(0);
 	struct stat st;
 	char file[128];
@@ -78,8 +77,8 @@ static void test_file_modes(void **state)
 	teardown(NULL);
 	assert_int_equal(setup(NULL), 0);
 	put("a/b", LEVEL_PUBLIC, NP_FULL, 1);
-	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-		snprintf(file, sizeof(file), "%s%s", path, suffixes[i]);
+	for (size_t i = 0; i < STORE_FILES; i++) {
+		snprintf(file, sizeof(file), "%s%s", path, store_files[i]);
 		assert_int_equal(stat(file, &st), 0);
 		assert_int_equal(st.st_mode & 07777, 0600);
 	}
@@ -712,7 +711,7 @@ static void test_tended_log(void **state)
 	assert_int_equal(store_session_get(other, "a/b", &row), 0);
 	assert_int_equal(row.rung.level, LEVEL_SECRET);
 	store_close(other);
-	assert_int_equal(unlink(copy), 0);
+	store_files_remove(copy);
 	/* What would have been a checkpoint in a commit is one in between; the log then begins anew and stays as long. */
 	for (unsigned i = 3; i < 700; i++)
 		assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_SECRET, NP_NONE, i), NULL, NULL, NULL),

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT */
+/* Raises by the log in front of the store: a machine that ends after any step of one, and the start after it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <limits.h>
+
+#include "session/store_raises.c"
+
+#include "store_fixture.h"
+
+#define RUNG(l, m, g) ((struct np_rung){ .level = (l), .mode = (m), .generation = (g) })
+
+static const struct dataset_row dataset = { "customers.csv", LEVEL_SECRET, "ticket 4711", 1234567 };
+static const struct notice_row notice = { .made_us = 7654321,
+					  .rung = { .mode = NP_NONE, .level = LEVEL_SECRET },
+					  .dataset = "customers.csv",
+					  .reason = "ticket 4711",
+					  .text = "nothing is reached any more" };
+
+static struct raise_entry entry_of(const char *session, uint32_t generation)
+{
+	return (struct raise_entry){
+		.session = session,
+		.rung = RUNG(LEVEL_SECRET, NP_NONE, generation),
+		.dataset = &dataset,
+		.notice = &notice,
+	};
+}
+
+/* A database that has been in use: its log has room. */
+static int used_setup(void **state)
+{
+	int r = setup(state);
+
+	if (r == 0)
+		store_tend(store);
+	return r;
+}
+
+static void put(const char *name)
+{
+	struct session_row row = { .rung = RUNG(LEVEL_PUBLIC, NP_FULL, 1), .created_us = 1 };
+	const char *problem;
+
+	assert_int_equal(session_name_parse(name, &row.name, &problem), 0);
+	assert_int_equal(store_session_put(store, &row, NULL), 0);
+}
+
+/* How the files are on the disk right now, if it is as slow as it may be: of the database what was synced last, of the log all. */
+static char disk[96];
+
+static void copy(const char *suffix)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command), "rm -f %s%s; test ! -e %s%s || cp %s%s %s%s", disk, suffix, path, suffix, path,
+		 suffix, disk, suffix);
+	assert_int_equal(system(command), 0);
+}
+
+static void database_synced(void)
+{
+	snprintf(disk, sizeof(disk), "%s/disk.db", dir);
+	copy("");
+	copy("-wal");
+}
+
+/* The machine ends, and a daemon starts with what the disk has. */
+static void machine_ends(void)
+{
+	copy("-raises");
+	store_close(store);
+	store = NULL;
+	assert_int_equal(store_open(disk, &store), 0);
+}
+
+static void unlink_raises(void)
+{
+	char file[128];
+
+	snprintf(file, sizeof(file), "%s-raises", path);
+	assert_int_equal(unlink(file), 0);
+}
+
+static int disk_teardown(void **state)
+{
+	store_close(store);
+	store = NULL;
+	store_files_remove(disk);
+	return teardown(state);
+}
+
+static int notices_count(void *data, const struct notice_row *row)
+{
+	assert_string_equal(row->text, notice.text);
+	assert_string_equal(row->dataset, "customers.csv");
+	assert_int_equal(row->made_us, notice.made_us);
+	++*(unsigned *)data;
+	return 0;
+}
+
+static void assert_raised(const char *name, uint32_t generation)
+{
+	struct session_row row;
+	unsigned notices = 0;
+
+	assert_int_equal(store_session_get(store, name, &row), 0);
+	assert_int_equal(row.rung.level, LEVEL_SECRET);
+	assert_int_equal(row.rung.mode, NP_NONE);
+	assert_int_equal(row.rung.generation, generation);
+	assert_int_equal(row.datasets, 1);
+	assert_int_equal(store_notices_each(store, name, 0, notices_count, &notices), 0);
+	assert_int_equal(notices, 1);
+}
+
+static void replayed_count(void *data, const struct replayed_raise *raise)
+{
+	assert_int_equal(raise->rung.level, LEVEL_SECRET);
+	assert_string_equal(raise->session.text, "a/b");
+	++*(unsigned *)data;
+}
+
+static unsigned replayed(void)
+{
+	unsigned count = 0;
+
+	store_replayed_each(store, replayed_count, &count);
+	return count;
+}
+
+/* An entry that is nowhere else, as if the daemon ended there. */
+static void log_only(const struct raise_entry *entry)
+{
+	uint64_t number;
+
+	assert_int_equal(raise_log_put(store->raises, entry, &number), 0);
+	assert_int_equal(raise_log_write(store->raises), 0);
+}
+
+static void test_the_machine_ends_after_the_log(void **state)
+{
+	struct raise_entry entry = entry_of("a/b", 2);
+
+	(void)state;
+	put("a/b");
+	database_synced();
+	assert_int_equal(store_raise_begin(store, &entry), 0);
+	assert_int_equal(store_raise_write(store), 0);
+	machine_ends();
+	assert_raised("a/b", 2);
+	assert_int_equal(replayed(), 1);
+	assert_int_equal(replayed(), 0); /* once */
+	/* And the next start has nothing to do. */
+	store_close(store);
+	assert_int_equal(store_open(disk, &store), 0);
+	assert_raised("a/b", 2);
+	assert_int_equal(replayed(), 0);
+}
+
+static void test_the_machine_ends_after_the_commit(void **state)
+{
+	struct raise_entry entry = entry_of("a/b", 2);
+	uint32_t number;
+
+	(void)state;
+	put("a/b");
+	database_synced();
+	assert_int_equal(store_raise_begin(store, &entry), 0);
+	assert_int_equal(store_raise_write(store), 0);
+	assert_int_equal(store_notice_next(store, "a/b", &number), 0);
+	assert_int_equal(number, 1);
+	assert_int_equal(store_raise_end(store, 0), 0);
+	assert_true(store->behind);
+	assert_raised("a/b", 2); /* whoever asks has it */
+	assert_false(store->behind);
+	machine_ends(); /* with nothing of the commit on the disk */
+	assert_raised("a/b", 2);
+	assert_int_equal(replayed(), 1);
+}
+
+static void test_the_machine_ends_after_all_is_on_the_disk(void **state)
+{
+	struct raise_entry entry = entry_of("a/b", 2);
+
+	(void)state;
+	put("a/b");
+	assert_int_equal(store_raise_begin(store, &entry), 0);
+	assert_int_equal(store_raise_write(store), 0);
+	assert_int_equal(store_raise_end(store, 0), 0);
+	assert_int_equal(store_catch_up(store), 0);
+	assert_int_equal(store_sync(store), 0);
+	database_synced();
+	machine_ends();
+	assert_raised("a/b", 2);
+	assert_int_equal(replayed(), 0);
+}
+
+/* What the store knows to be higher stays as it is, and what it has forgotten does not come back. */
+static void test_old_entries(void **state)
+{
+	struct raise_entry one = entry_of("a/b", 2), other = entry_of("c/d", 2), never = entry_of("x/y", 9);
+	struct session_name name;
+	struct session_row row;
+	const char *problem;
+
+	(void)state;
+	put("a/b");
+	put("c/d");
+	log_only(&one);
+	log_only(&other);
+	log_only(&never);
+	assert_int_equal(store_session_raise(store, "a/b", &RUNG(LEVEL_SECRET, NP_NONE, 7), NULL, NULL, NULL), 0);
+	assert_int_equal(store_session_end(store, "c/d", false, 5), 0);
+	assert_int_equal(session_name_parse("c/d", &name, &problem), 0);
+	assert_int_equal(store_sessions_forget(store, &name, 1, 6), 0);
+	database_synced();
+	machine_ends();
+	assert_int_equal(store_session_get(store, "a/b", &row), 0);
+	assert_int_equal(row.rung.generation, 7);
+	assert_int_equal(row.datasets, 0);
+	assert_int_equal(store_session_get(store, "c/d", &row), -ENOENT);
+	assert_int_equal(store_session_get(store, "x/y", &row), -ENOENT);
+	assert_int_equal(replayed(), 0);
+}
+
+static void test_too_many_datasets(void **state)
+{
+	struct raise_entry entry = entry_of("a/b", 2);
+	struct dataset_row other = dataset;
+	struct session_row row;
+
+	(void)state;
+	put("a/b");
+	for (int i = 0; i < NP_DATASETS_MAX; i++) {
+		snprintf(other.name, sizeof(other.name), "d%d", i);
+		assert_int_equal(store_session_raise(store, "a/b", &RUNG(LEVEL_PUBLIC, NP_FULL, 1), &other, NULL, NULL), 0);
+	}
+	store_tend(store);
+	database_synced();
+	for (int ends = 0; ends < 2; ends++) {
+		if (ends) {
+			machine_ends();
+		} else {
+			assert_int_equal(store_raise_begin(store, &entry), 0);
+			assert_int_equal(store_raise_write(store), 0);
+			assert_int_equal(store_raise_end(store, 0), 0);
+		}
+		assert_int_equal(store_session_get(store, "a/b", &row), 0);
+		assert_int_equal(row.rung.level, LEVEL_SECRET);
+		assert_int_equal(row.datasets, NP_DATASETS_MAX);
+		assert_int_equal(replayed(), ends);
+	}
+}
+
+/* A block of the log is free when the commit is on the disk: by the next one that waits for it, or by store_sync(). */
+static void test_when_blocks_are_free(void **state)
+{
+	struct notice_row row = notice;
+	uint32_t generation = 2;
+	int rounds = 0;
+
+	(void)state;
+	put("a/b");
+	for (int way = 0; way < 2; way++) {
+		store->placed = INT_MAX; /* the database's own log is another bound */
+		for (rounds = 0; rounds < 1000; rounds++) {
+			struct raise_entry entry = entry_of("a/b", generation++);
+			int r = store_raise_begin(store, &entry);
+
+			if (r == -EAGAIN)
+				break;
+			assert_int_equal(r, 0);
+			assert_int_equal(store_raise_write(store), 0);
+			assert_int_equal(store_raise_end(store, 0), 0);
+			assert_int_equal(store_catch_up(store), 0);
+			assert_true(store->synced < store->written);
+		}
+		assert_int_equal(rounds, 64);
+		if (way == 0)
+			assert_int_equal(store_session_raise(store, "a/b", &RUNG(LEVEL_SECRET, NP_NONE, generation++), NULL,
+							     &row, NULL),
+					 0);
+		else
+			assert_int_equal(store_sync(store), 0);
+		assert_int_equal(store->synced, store->written);
+	}
+}
+
+/* Locked by somebody else, moved away, without room: nothing is begun, and whoever asks does it otherwise, or is told. */
+static void test_what_is_not_begun(void **state)
+{
+	struct raise_entry entry = entry_of("a/b", 2);
+	char away[128];
+	sqlite3 *other;
+
+	(void)state;
+	put("a/b");
+	assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(store_raise_begin(store, &entry), -EBUSY);
+	assert_int_equal(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(other);
+	snprintf(away, sizeof(away), "%s/away.db", dir);
+	assert_int_equal(rename(path, away), 0);
+	assert_int_equal(store_raise_begin(store, &entry), -ESTALE);
+	assert_int_equal(rename(away, path), 0);
+	store->placed = store->frames;
+	assert_int_equal(store_raise_begin(store, &entry), -EAGAIN);
+	store_tend(store);
+	assert_int_equal(store_raise_begin(store, &entry), 0);
+	/* And nobody else has it meanwhile. */
+	assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_BUSY);
+	assert_int_equal(store_raise_write(store), 0);
+	assert_int_equal(store_raise_end(store, 0), 0);
+	/* Locked right behind it: it is on the disk, and nobody gets to see what was before. */
+	assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(store_session_get(store, "a/b", &(struct session_row){ 0 }), -EBUSY);
+	assert_int_equal(store_raise_begin(store, &entry), -EBUSY);
+	assert_int_equal(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(other);
+	assert_raised("a/b", 2);
+}
+
+/* The log's disk has failed: the database's own may not have. */
+static void test_a_log_that_fails(void **state)
+{
+	struct raise_entry entry = entry_of("a/b", 2);
+
+	(void)state;
+	put("a/b");
+	assert_int_equal(store_raise_begin(store, &entry), 0);
+	assert_int_equal(store_raise_end(store, -EIO), 0);
+	assert_false(store->behind);
+	assert_int_equal(store->synced, store->written);
+	database_synced();
+	unlink_raises();
+	machine_ends();
+	assert_raised("a/b", 2);
+	assert_int_equal(replayed(), 0);
+}
+
+static unsigned due;
+
+static void on_due(void *data)
+{
+	(void)data;
+	due++;
+}
+
+static void test_somebody_is_asked_to_come_by(void **state)
+{
+	struct raise_entry entry = entry_of("a/b", 2);
+
+	(void)state;
+	put("a/b");
+	store_on_due(store, on_due, NULL);
+	due = 0;
+	assert_int_equal(store_raise_begin(store, &entry), 0);
+	assert_int_equal(store_raise_write(store), 0);
+	assert_int_equal(store_raise_end(store, 0), 0);
+	assert_int_equal(due, 1);
+	store_tend(store);
+	assert_false(store->behind);
+	assert_int_equal(store->written, store->logged);
+	assert_true(store->synced < store->written); /* which is for others than those who wait for an answer */
+	store_on_due(store, NULL, NULL);
+}
+
+#define raises_test(fn) cmocka_unit_test_setup_teardown(fn, used_setup, disk_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		raises_test(test_the_machine_ends_after_the_log),
+		raises_test(test_the_machine_ends_after_the_commit),
+		raises_test(test_the_machine_ends_after_all_is_on_the_disk),
+		raises_test(test_old_entries),
+		raises_test(test_too_many_datasets),
+		raises_test(test_when_blocks_are_free),
+		raises_test(test_what_is_not_begun),
+		raises_test(test_a_log_that_fails),
+		raises_test(test_somebody_is_asked_to_come_by),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

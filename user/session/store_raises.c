@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* The store's verbs on raises that are on the disk by the log in front of it (raise_log.h), before they are in the database's own. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/fs.h"
+#include "session/raise_log.h"
+#include "session/store_internal.h"
+
+int raises_open(struct store *store, const char *path)
+{
+	char log[FS_PATH_SIZE];
+	int r = fs_path(log, "%s-raises", path);
+
+	return r < 0 ? r : raise_log_open(log, &store->raises);
+}
+
+/* Inside of a transaction. Bookkeeping is no reason to lose a raise: one dataset too many is left out. */
+static int raise_apply(struct store *store, const struct raise_read *read)
+{
+	const struct raise_entry *entry = &read->entry;
+	struct notice_row notice = read->notice, *due = entry->notice ? &notice : NULL;
+	int r = raise_write(store, entry->session, &entry->rung, entry->dataset, due, NULL);
+
+	return r == -E2BIG ? raise_write(store, entry->session, &entry->rung, NULL, due, NULL) : r;
+}
+
+/* -- at a start --------------------------------------------------------------------------- */
+
+/* What has its entry in the log was acknowledged, or about to be. The generation of a session goes up with each of its raises, so a row
+ * that has the entry's has all of it. One without a row was forgotten since: rows are on the disk before they are raised. */
+static int raise_replay(void *data, const struct raise_read *read)
+{
+	struct store *store = data;
+	struct session_row row;
+	int r = store_session_get(store, read->entry.session, &row);
+
+	if (r == -ENOENT || (r == 0 && row.rung.generation >= read->entry.rung.generation))
+		return 0;
+	if (r == 0)
+		r = begin_synced(store);
+	if (r == 0)
+		r = sql_end(store->db, raise_apply(store, read));
+	if (r == 0)
+		store->replayed[store->n_replayed++ % STORE_REPLAYED] =
+			(struct replayed_raise){ read->session, read->entry.rung };
+	return r;
+}
+
+int raises_replay(struct store *store)
+{
+	return raise_log_each(store->raises, raise_replay, store);
+}
+
+void store_replayed_each(struct store *store, void (*fn)(void *data, const struct replayed_raise *raise), void *data)
+{
+	for (size_t i = 0; i < store->n_replayed && i < STORE_REPLAYED; i++)
+		fn(data, &store->replayed[i]);
+	store->n_replayed = 0;
+}
+
+/* -- one raise ---------------------------------------------------------------------------- */
+
+/* The transaction has nothing in it, and ends with nothing: it is there so that nobody else has the database locked, and keeps others
+ * from it until the raise is acknowledged. */
+int store_raise_begin(struct store *store, const struct raise_entry *entry)
+{
+	int r = store_catch_up(store);
+
+	if (!r && !wal_has_room(store))
+		r = -EAGAIN;
+	if (!r)
+		r = sql_begin(store->db);
+	if (r)
+		return r;
+	r = sql_moved(store->db);
+	if (!r)
+		r = raise_log_put(store->raises, entry, &store->logged);
+	return r ? sql_end(store->db, r) : 0;
+}
+
+int store_raise_write(struct store *store)
+{
+	return raise_log_write(store->raises);
+}
+
+int store_raise_end(struct store *store, int written)
+{
+	int r;
+
+	sql_end(store->db, -ECANCELED);
+	store->behind = true;
+	if (!written) {
+		if (store->on_due)
+			store->on_due(store->on_due_data);
+		return 0;
+	}
+	r = store_catch_up(store);
+	return r ? r : store_sync(store);
+}
+
+int store_catch_up(struct store *store)
+{
+	struct raise_read read;
+	int r;
+
+	if (!store->behind)
+		return 0;
+	store->behind = false; /* for begin_unsynced(), which asks */
+	r = begin_unsynced(store);
+	if (!r)
+		r = raise_log_last(store->raises, &read);
+	if (!r)
+		r = raise_apply(store, &read);
+	r = end_unsynced(store, r);
+	if (!r)
+		store->written = store->logged;
+	store->behind = r != 0;
+	return r;
+}
+
+void raises_settle(struct store *store)
+{
+	raise_log_settled(store->raises, store->written);
+	store->synced = store->written;
+}
