@@ -242,7 +242,7 @@ static int block_load(const struct raise_log *log, off_t at, char block[static R
 
 int raise_log_each(const struct raise_log *log, int (*fn)(void *data, const struct raise_read *read), void *data)
 {
-	struct found found[RAISE_BLOCKS];
+	struct found found[RAISE_BLOCKS] = { 0 };
 	char block[RAISE_BLOCK];
 	struct raise_read read;
 	size_t n = 0;
