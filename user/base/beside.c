@@ -6,12 +6,26 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SPIN_NS 300000 /* about one write to a disk */
+
+static inline void spin_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#else
+	__asm__ volatile("" ::: "memory");
+#endif
+}
 
 struct beside {
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t begun, done;
 	bool started, over;
+	bool spins;		/* there is another CPU that the task may run on */
 	void (*fn)(void *data); /* NULL: nothing to do */
 	bool taken;		/* somebody is at it */
 	void *data;
@@ -26,28 +40,25 @@ struct beside *beside_new(void)
 	pthread_mutex_init(&beside->mutex, NULL);
 	pthread_cond_init(&beside->begun, NULL);
 	pthread_cond_init(&beside->done, NULL);
+	beside->spins = sysconf(_SC_NPROCESSORS_ONLN) > 1;
 	return beside;
 }
 
 /* With the mutex, which others may have meanwhile. */
 static void task_run(struct beside *beside)
 {
-	beside->taken = true;
+	__atomic_store_n(&beside->taken, true, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&beside->mutex);
 	beside->fn(beside->data);
 	pthread_mutex_lock(&beside->mutex);
-	beside->fn = NULL;
-	beside->taken = false;
+	__atomic_store_n(&beside->taken, false, __ATOMIC_RELEASE);
+	__atomic_store_n(&beside->fn, NULL, __ATOMIC_RELEASE);
 }
 
 static void *thread_work(void *data)
 {
 	struct beside *beside = data;
 
-	/* It shall use the time in which its caller waits, and not take the CPU from that before: one of this kind starts at once
-	 * where a CPU is free, and drives nobody away when it is woken. */
-	if (sched_getscheduler(0) == SCHED_OTHER)
-		pthread_setschedparam(pthread_self(), SCHED_BATCH, &(struct sched_param){ 0 });
 	pthread_mutex_lock(&beside->mutex);
 	while (!beside->over) {
 		if (!beside->fn || beside->taken) {
@@ -88,10 +99,30 @@ void beside_begin(struct beside *beside, void (*fn)(void *data), void *data)
 	pthread_cond_signal(&beside->begun);
 }
 
+/* To sleep and be woken up takes longer than what is left of most tasks, above all in a virtual machine. */
+static void task_await(const struct beside *beside)
+{
+	struct timespec now, end;
+
+	if (!beside->spins || !__atomic_load_n(&beside->taken, __ATOMIC_ACQUIRE))
+		return; /* nobody has begun it: that is to be done, and not to be waited for */
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_nsec += SPIN_NS;
+	do {
+		for (int i = 0; i < 32; i++) {
+			if (!__atomic_load_n(&beside->fn, __ATOMIC_ACQUIRE))
+				return;
+			spin_pause();
+		}
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while ((now.tv_sec - end.tv_sec) * 1000000000 + now.tv_nsec - end.tv_nsec < 0);
+}
+
 void beside_wait(struct beside *beside)
 {
 	if (!beside)
 		return;
+	task_await(beside);
 	pthread_mutex_lock(&beside->mutex);
 	while (beside->fn && beside->taken)
 		pthread_cond_wait(&beside->done, &beside->mutex);
