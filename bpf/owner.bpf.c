@@ -14,26 +14,76 @@ __noinline __u64 np_netns_of(__u64 sk)
 	return skc->skc_net.net->net_cookie;
 }
 
+/* The way from the root down to a cgroup, as far as sandboxes may lie on it. */
+struct np_descent {
+	union {
+		struct cgroup *cg;
+		struct __sk_buff *skb; /* whose socket's cgroup it is */
+	};
+	__u64 found;
+	__u32 depths; /* yet to be looked at, a bit each */
+	__u32 mode;   /* of what was found */
+};
+
+/* The next depth. */
+static __always_inline int np_descend(struct np_descent *way)
+{
+	__u32 depths = way->depths;
+
+	way->depths = depths & (depths - 1);
+	return __builtin_popcount((depths & -depths) - 1);
+}
+
+static long np_descend_socket(__u32 index, void *data)
+{
+	struct np_descent *way = data;
+
+	(void)index;
+	way->found = np_stricter(way->found, np_ancestor_id(way->cg, np_descend(way)), &way->mode);
+	return !way->depths;
+}
+
 __noinline __u64 np_sandbox_of(__u64 sk, struct np_place_of *place)
 {
-	__u64 mask = np_depths_in_use(), found = 0;
+	struct np_descent way = {};
 	struct cgroup *cg;
-	__u32 mode = 0;
-	int level;
+	__u32 level;
 
 	cg = BPF_CORE_READ((const struct sock *)sk, sk_cgrp_data.cgroup);
 	if (!cg || !place)
 		return 0; /* a kernel socket */
 	level = BPF_CORE_READ(cg, level);
-	for (int d = 1; d < NP_DEPTH_MAX && d <= level; d++)
-		if (mask >> d & 1)
-			found = np_stricter(found, np_ancestor_id(cg, d), &mode);
-	if (found)
-		return found;
+	way.cg = cg;
+	way.depths = np_depths_in_use() & (level < NP_DEPTH_MAX ? (2ull << level) - 1 : ~0ull);
+	if (way.depths)
+		bpf_loop(NP_DEPTH_MAX, np_descend_socket, &way, 0);
+	if (way.found)
+		return way.found;
 	place->own_id = BPF_CORE_READ(cg, kn, id);
-	if (np_slice_depth && (__u32)level >= np_slice_depth && np_slice_depth < NP_DEPTH_MAX)
+	if (np_slice_depth && level >= np_slice_depth && np_slice_depth < NP_DEPTH_MAX)
 		place->below_slice = np_ancestor_id(cg, np_slice_depth) == np_slice_id;
 	return 0;
+}
+
+static long np_descend_packet(__u32 index, void *data)
+{
+	struct np_descent *way = data;
+	__u64 id = bpf_skb_ancestor_cgroup_id(way->skb, np_descend(way));
+
+	(void)index;
+	if (!id)
+		return 1;
+	way->found = np_stricter(way->found, id, &way->mode);
+	return !way->depths;
+}
+
+__noinline __u64 np_sandbox_of_packet(struct __sk_buff *skb)
+{
+	struct np_descent way = { .skb = skb, .depths = np_depths_in_use() };
+
+	if (way.depths)
+		bpf_loop(NP_DEPTH_MAX, np_descend_packet, &way, 0);
+	return way.found;
 }
 
 static __always_inline struct np_addr np_addr_of_six(const struct in6_addr *six)

@@ -38,6 +38,8 @@ struct np_place_of {
 	__u64 below_slice;
 };
 __u64 np_sandbox_of(__u64 sk, struct np_place_of *place);
+/* The same for a packet, by a helper that also sees through request sockets. */
+__u64 np_sandbox_of_packet(struct __sk_buff *skb);
 
 /* owner.bpf.c. The cookie of the network namespace that a socket lives in, of whatever kind it is. */
 __u64 np_netns_of(__u64 sk);
@@ -180,29 +182,23 @@ static __always_inline __u64 np_packet_guess(struct __sk_buff *skb)
 /* The same for a packet, by helpers that also see through request sockets. */
 static __always_inline struct np_owner np_owner_of_packet(struct __sk_buff *skb)
 {
-	__u64 mask = np_depths_in_use(), id = np_packet_guess(skb), found = 0;
+	__u64 id = np_packet_guess(skb);
 	struct np_owner owner = {};
-	__u32 mode = 0;
 
 	if (id && np_owner_try(&owner, id))
 		return owner;
 	if (np_sandboxes_are_flat()) {
-		id = bpf_skb_ancestor_cgroup_id(skb, np_slice_depth + 1);
+		id = id ? 0 : bpf_skb_ancestor_cgroup_id(skb, np_slice_depth + 1);
 		if (id && np_owner_try(&owner, id))
 			return owner;
-		mask = 0;
+	} else {
+		id = np_sandbox_of_packet(skb);
+		if (id) {
+			np_owner_set(&owner, id);
+			return owner;
+		}
 	}
-	for (int d = 1; mask && d < NP_DEPTH_MAX; d++) {
-		if (!(mask >> d & 1))
-			continue;
-		id = bpf_skb_ancestor_cgroup_id(skb, d);
-		if (!id)
-			break;
-		found = np_stricter(found, id, &mode);
-	}
-	if (found) {
-		np_owner_set(&owner, found);
-	} else if (np_slice_depth && bpf_skb_ancestor_cgroup_id(skb, np_slice_depth) == np_slice_id) {
+	if (np_slice_depth && bpf_skb_ancestor_cgroup_id(skb, np_slice_depth) == np_slice_id) {
 		owner.inside = true;
 		owner.id = bpf_skb_cgroup_id(skb);
 	}
