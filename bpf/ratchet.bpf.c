@@ -12,24 +12,40 @@
 struct cgroup *bpf_cgroup_from_id(__u64 id) __ksym __weak;
 void bpf_cgroup_release(struct cgroup *cg) __ksym __weak;
 
+struct np_raising {
+	struct np_sandbox *sandbox;
+	struct np_rung rung; /* what is asked; then what stands */
+	__u64 done;
+};
+
+static long np_raise_try(__u32 index, void *data)
+{
+	struct np_raising *raising = data;
+	struct np_sandbox *sandbox = raising->sandbox;
+	struct np_rung stood = np_rung_of(sandbox), stands = np_rung_join(stood, raising->rung);
+	__u64 before, after;
+
+	(void)index;
+	__builtin_memcpy(&before, &stood, sizeof(before));
+	__builtin_memcpy(&after, &stands, sizeof(after));
+	if (__sync_val_compare_and_swap((__u64 *)&sandbox->rung, before, after) != before)
+		return 0;
+	if (stands.mode > stood.mode)
+		sandbox->raised_ns = bpf_ktime_get_ns();
+	raising->rung = stands;
+	raising->done = true;
+	return 1;
+}
+
 /* Replaces the rung by the stricter of what stands and what is asked, in one step that loses to nobody else's raise.
  * False: others raised it all the time. */
-static __always_inline bool np_rung_raise(struct np_sandbox *sandbox, struct np_rung *server)
+static __always_inline bool np_rung_raise(struct np_sandbox *sandbox, struct np_rung *rung)
 {
-	for (int tries = 0; tries < 16; tries++) {
-		struct np_rung stood = np_rung_of(sandbox), stands = np_rung_join(stood, *server);
-		__u64 before, after;
+	struct np_raising raising = { .sandbox = sandbox, .rung = *rung };
 
-		__builtin_memcpy(&before, &stood, sizeof(before));
-		__builtin_memcpy(&after, &stands, sizeof(after));
-		if (__sync_val_compare_and_swap((__u64 *)&sandbox->rung, before, after) != before)
-			continue;
-		if (stands.mode > stood.mode)
-			sandbox->raised_ns = bpf_ktime_get_ns();
-		*server = stands;
-		return true;
-	}
-	return false;
+	bpf_loop(16, np_raise_try, &raising, 0);
+	*rung = raising.rung;
+	return raising.done;
 }
 
 SEC("syscall")
