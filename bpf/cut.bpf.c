@@ -95,11 +95,13 @@ __noinline int np_flow_remember(const struct np_cut_flow *flow, __u64 id, __u32 
 	return 0;
 }
 
-/* Is it one of a sandbox that the daemon asked for? */
-static __always_inline bool np_cut_owner_find(struct np_cut_query *query)
+/* Is it one of a sandbox that the daemon asked for? A function of its own, for the room on its caller's stack. */
+__noinline int np_cut_owner_find(struct np_cut_query *query)
 {
 	struct np_owner owner;
 
+	if (!query)
+		return false;
 	if (query->id)
 		return true;
 	owner = np_owner_at(query->sock);
@@ -108,6 +110,28 @@ static __always_inline bool np_cut_owner_find(struct np_cut_query *query)
 	query->id = owner.id;
 	query->rung = owner.rung;
 	return true;
+}
+
+/* Whether it leads to the host's ports, to the inspector or to the DNS gate, and if it does not stay on this host what the policy says
+ * of the far end. */
+static __always_inline void np_cut_facts_add(struct np_facts *f, const struct np_cut_query *query, __u64 netns)
+{
+	const struct np_inspector *inspector;
+
+	if (!f->local) {
+		np_facts_add_far(f, netns, &query->rung);
+		f->withdrawn = f->mode == NP_FULL && f->protocol == NP_IPPROTO_TCP &&
+			       np_inbound_withdrawn(query->seen.order.flow.near_port);
+		return;
+	}
+	f->host_port = np_host_port_listed(f->port, query->rung);
+	inspector = np_inspector_in(netns);
+	if (!inspector)
+		return;
+	if (f->protocol == NP_IPPROTO_TCP)
+		f->inspector = np_is_listener(inspector->tcp, &f->addr, f->port);
+	else
+		f->dns_gate = np_is_listener(inspector->dns, &f->addr, f->port);
 }
 
 /* True when what leads somewhere has to go in this pass. */
@@ -126,15 +150,7 @@ static __always_inline bool np_cut_wants_open(struct np_cut_query *query, bool c
 	f.port = flow->far_port;
 	f.local = np_addr_is_loopback(&f.addr) || np_addr_kind(netns, &f.addr);
 	f.opening = f.protocol == NP_IPPROTO_TCP && query->seen.state == NP_TCP_SYN_SENT;
-	if (f.local) {
-		f.host_port = np_host_port_listed(f.port, query->rung);
-		f.inspector = f.protocol == NP_IPPROTO_TCP && np_is_inspector(netns, &f.addr, f.port);
-		f.dns_gate = f.protocol == NP_IPPROTO_UDP && np_is_dns_gate(netns, &f.addr, f.port);
-	} else {
-		np_facts_add_far(&f, netns, &query->rung);
-		f.withdrawn =
-			f.mode == NP_FULL && f.protocol == NP_IPPROTO_TCP && np_inbound_withdrawn(flow->near_port);
-	}
+	np_cut_facts_add(&f, query, netns);
 	if (state->pass == NP_CUT_LOCAL)
 		return f.local && np_must_cut(&f, connected && np_flow_is_own(flow, query->id));
 	if (!np_must_cut(&f, false))
@@ -342,32 +358,40 @@ struct np_walk_state {
 	__u32 orders; /* that were written */
 };
 
-/* The daemon destroys them by SOCK_DESTROY: bpf_sock_destroy takes what an iterator shows, and nothing else. */
-static __always_inline void np_cut_slot(struct np_walk_state *walk, struct np_socket *socket)
+/* The daemon destroys them by SOCK_DESTROY: bpf_sock_destroy takes what an iterator shows, and nothing else. A function of its own, so
+ * that the verifier walks it once and not for every slot. */
+__noinline int np_cut_slot(struct np_walk_state *walk, const struct np_socket *socket)
 {
-	struct np_cut_query query = { .id = walk->id, .rung = walk->rung };
-	__u64 cookie = *(volatile __u64 *)&socket->cookie;
 	struct np_cut_state *state = np_cut_state();
-	__u32 at = walk->orders, protocol;
+	struct np_cut_query query = {};
 	struct np_cut_order *order;
+	__u32 at, protocol;
+	__u64 cookie;
 
-	if (!cookie || !state)
-		return;
+	if (!walk || !socket || !state)
+		return 0;
+	cookie = *(volatile __u64 *)&socket->cookie;
+	if (!cookie)
+		return 0;
+	query.id = walk->id;
+	query.rung = walk->rung;
 	query.sock = *(volatile __u64 *)&socket->sock;
 	protocol = socket->protocol;
 	if (cookie == NP_SOCKET_BUSY) { /* a socket is on its way into it: once more */
 		state->busy++;
-		return;
+		return 0;
 	}
 	np_socket_see(query.sock, &query.seen, protocol);
 	if (query.seen.order.cookie != cookie || !query.seen.refs || /* as np_socket_stands() */
 	    !(protocol == NP_IPPROTO_TCP ? np_cut_tcp_wants(&query) : np_cut_udp_wants(&query)))
-		return;
+		return 0;
+	at = walk->orders;
 	order = bpf_map_lookup_elem(&np_cut_orders, &at);
 	if (!order)
-		return; /* never: np_cut_block() */
+		return 0; /* never: np_cut_block() */
 	*order = query.seen.order;
 	walk->orders++;
+	return 0;
 }
 
 static long np_cut_block(__u32 index, void *data)
