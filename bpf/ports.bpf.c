@@ -11,80 +11,6 @@
 
 #define NP_LOOPBACK_IFINDEX 1 /* lo is device 1 of every network namespace */
 
-static __always_inline void np_hold_read_address(struct np_hold *hold)
-{
-	const struct sock_common *skc = (const void *)hold->sock;
-
-	if (BPF_CORE_READ(skc, skc_family) == AF_INET6) {
-		BPF_CORE_READ_INTO(&hold->addr, skc, skc_v6_rcv_saddr);
-		hold->v6only = BPF_CORE_READ_BITFIELD_PROBED(skc, skc_ipv6only);
-	} else {
-		hold->addr = np_addr_v4(BPF_CORE_READ(skc, skc_rcv_saddr));
-	}
-}
-
-/* Takes the slot of a socket that is gone, without a moment in which it is empty. False: somebody else did. */
-static __always_inline bool np_hold_inherit(struct np_hold *hold, const struct np_hold *fresh, __u8 protocol)
-{
-	__u64 old = hold->cookie;
-
-	if (__sync_val_compare_and_swap(&hold->cookie, old, fresh->cookie) != old)
-		return false;
-	hold->since_ns = fresh->since_ns; /* from here on it hides, whatever else is read */
-	hold->addr = fresh->addr;
-	hold->reported_s = 0;
-	hold->v6only = fresh->v6only;
-	hold->cgroup_id = fresh->cgroup_id;
-	hold->sock = fresh->sock;
-	if (protocol == NP_IPPROTO_UDP)
-		bpf_map_delete_elem(&np_peers, &old);
-	return true;
-}
-
-__noinline int np_hold_put(struct np_hold_query *query)
-{
-	struct np_hold fresh = {};
-	struct np_hold_key key;
-	__u32 *slots;
-	long r = -ENOSPC;
-
-	if (!query)
-		return -EINVAL;
-	fresh.sock = query->sock;
-	fresh.cookie = query->cookie;
-	fresh.cgroup_id = query->cgroup_id;
-	fresh.since_ns = bpf_ktime_get_ns();
-	np_hold_read_address(&fresh);
-	key = query->key;
-	slots = np_hold_slots_of(&key);
-	if (!slots)
-		return -EINVAL;
-	for (int i = 0; i < NP_PORT_SLOTS; i++) {
-		struct np_hold *hold;
-
-		key.slot = i;
-		hold = bpf_map_lookup_elem(&np_holds, &key);
-		if (hold) { /* perhaps of a socket that is gone */
-			if (np_hold_stands(hold, key.port) || !np_hold_inherit(hold, &fresh, key.protocol))
-				continue;
-			query->key.slot = i;
-			return 0;
-		}
-		/* The count first: whoever sees it 0 does not look. */
-		__sync_fetch_and_add(slots, 1);
-		r = bpf_map_update_elem(&np_holds, &key, &fresh, BPF_NOEXIST);
-		if (!r) {
-			query->key.slot = i;
-			return 0;
-		}
-		__sync_fetch_and_add(slots, -1);
-		if (r != -EEXIST)
-			break;
-	}
-	np_error_count(NP_AT_HOLD_INSERT, r);
-	return -ENOBUFS;
-}
-
 static __always_inline int np_post_bind(struct bpf_sock *ctx)
 {
 	__u32 protocol = *(volatile __u32 *)&ctx->protocol;
@@ -219,6 +145,14 @@ static __always_inline bool np_hold_takes_calls(const struct np_hold *hold, __u8
 	return !BPF_CORE_READ(skc, skc_dport);
 }
 
+static __always_inline bool np_peers_have(const struct np_peers *peers, __u32 digest)
+{
+	for (int i = 0; i < NP_UDP_PEERS; i++)
+		if (peers->digests[i] == digest)
+			return true;
+	return false;
+}
+
 __noinline int np_peer_is_known(__u64 cookie, __u64 sock, const struct np_addr *addr, __u32 port)
 {
 	struct np_peers *peers = bpf_map_lookup_elem(&np_peers, &cookie);
@@ -226,28 +160,52 @@ __noinline int np_peer_is_known(__u64 cookie, __u64 sock, const struct np_addr *
 	return peers && addr && np_peers_have(peers, np_peer_digest(sock, addr, (__u16)port));
 }
 
-/* Must the packet find nobody, although this socket would take it? */
-static __always_inline bool np_hold_hides(const struct np_hold *hold, const struct np_hold_key *key,
-					  struct bpf_sk_lookup *ctx)
+__noinline int np_peer_add(__u64 cookie, __u64 sock, const struct np_addr *addr, __u32 port)
+{
+	struct np_peers *peers = bpf_map_lookup_elem(&np_peers, &cookie), *none;
+	__u32 digest, zero = 0, at;
+
+	if (!addr)
+		return false;
+	if (!peers) {
+		none = bpf_map_lookup_elem(&np_no_peers, &zero);
+		if (none)
+			bpf_map_update_elem(&np_peers, &cookie, none, BPF_NOEXIST);
+		peers = bpf_map_lookup_elem(&np_peers, &cookie);
+	}
+	if (!peers)
+		return false;
+	digest = np_peer_digest(sock, addr, (__u16)port);
+	if (np_peers_have(peers, digest))
+		return true;
+	at = __sync_fetch_and_add(&peers->next, 1) % NP_UDP_PEERS;
+	peers->digests[at] = digest;
+	return true;
+}
+
+/* Must the packet find nobody, although this socket would take it? A function of its own, so that the verifier walks it once and
+ * not for every slot. */
+__noinline int np_hold_hides(struct bpf_sk_lookup *ctx, const struct np_hold *hold, __u32 port, __u32 protocol)
 {
 	struct np_addr far = np_lookup_far(ctx);
 	struct np_sandbox *sandbox;
-	__u64 id = hold->cgroup_id;
+	__u64 id;
 
-	if (!np_hold_takes(hold, ctx))
+	if (!hold || !np_hold_takes(hold, ctx))
 		return false;
 	/* bind() and listen() may come between this look and the kernel's own. So where a socket was bound a moment ago
 	 * callers find nobody, whatever it is by now. Not for longer: the host may have the port after it, or, with
 	 * SO_REUSEADDR, while it does not listen. */
 	if (bpf_ktime_get_ns() - hold->since_ns > NP_HOLD_FRESH_MS * 1000000ull &&
-	    !(np_hold_stands(hold, key->port) && np_hold_takes_calls(hold, key->protocol, ctx->ingress_ifindex)))
+	    !(np_hold_stands(hold, (__u16)port) && np_hold_takes_calls(hold, (__u8)protocol, ctx->ingress_ifindex)))
 		return false;
+	id = hold->cgroup_id;
 	sandbox = bpf_map_lookup_elem(&np_sandboxes, &id);
 	if (!sandbox || sandbox->rung.mode == NP_NONE)
 		return true;
-	if (sandbox->rung.mode == NP_FULL && np_inbound_listed(key->port))
+	if (sandbox->rung.mode == NP_FULL && np_inbound_listed((__u16)port))
 		return false;
-	if (key->protocol == NP_IPPROTO_TCP)
+	if (protocol == NP_IPPROTO_TCP)
 		return true;
 	return !np_peer_is_known(hold->cookie, hold->sock, &far, bpf_ntohs(ctx->remote_port));
 }
@@ -264,37 +222,42 @@ static __always_inline bool np_is_from_here(struct bpf_sk_lookup *ctx)
 
 /* An event for the operator, that somebody called; the caller learns nothing by it. It is bounded for each listener, apart
  * from the sandbox's own refusals: a stranger must not be able to crowd those out. Nor does it count as one of them. */
-static __noinline void np_caller_report(struct bpf_sk_lookup *ctx, struct np_hold *hold, const struct np_hold_key *key)
+__noinline int np_caller_report(struct bpf_sk_lookup *ctx, struct np_hold *hold, __u32 port, __u32 protocol)
 {
-	__u32 now_s = (__u32)(bpf_ktime_get_ns() / 1000000000) + 1, last_s = hold->reported_s;
+	__u32 now_s = (__u32)(bpf_ktime_get_ns() / 1000000000) + 1, last_s;
 	struct np_event *e;
 	struct np_sandbox *sandbox;
-	__u64 id = hold->cgroup_id;
+	__u64 id;
 
+	if (!hold)
+		return 0;
+	last_s = hold->reported_s;
+	id = hold->cgroup_id;
 	if ((last_s && now_s - last_s < NP_CALLER_EVENT_S) ||
 	    __sync_val_compare_and_swap(&hold->reported_s, last_s, now_s) != last_s)
-		return;
+		return 0;
 	sandbox = bpf_map_lookup_elem(&np_sandboxes, &id);
 	if (sandbox && !np_bucket_take(&sandbox->callers, NP_EVENT_RATE, NP_EVENT_BURST, 1))
-		return;
+		return 0;
 	e = sandbox ? bpf_ringbuf_reserve(&np_events, sizeof(*e), 0) : NULL;
 	if (!e)
-		return;
+		return 0;
 	__builtin_memset(e, 0, sizeof(*e));
 	e->version = NP_ABI_VERSION;
 	e->hook = NP_HOOK_SK_LOOKUP;
 	e->reason = NP_R_INBOUND;
 	e->rung = np_rung_of(sandbox);
 	e->family = ctx->family;
-	e->protocol = key->protocol;
+	e->protocol = (__u16)protocol;
 	e->time_ns = bpf_ktime_get_ns();
 	e->cgroup_id = id;
 	e->addr = np_lookup_far(ctx);
 	e->port = bpf_ntohs(ctx->remote_port);
-	e->near_port = key->port;
+	e->near_port = (__u16)port;
 	e->ifindex = ctx->ingress_ifindex;
 	e->suppressed = sandbox->meter.suppressed;
 	bpf_ringbuf_submit(e, 0);
+	return 0;
 }
 
 /* Asked for each packet that belongs to no connection. With SK_DROP the kernel answers as if nobody were there: RST, or
@@ -303,18 +266,17 @@ SEC("sk_lookup")
 int np_inbound(struct bpf_sk_lookup *ctx)
 {
 	struct np_hold_key key = { .port = (__u16)ctx->local_port, .protocol = (__u8)ctx->protocol };
+	struct np_hold *hold;
 	__u32 *slots;
 
 	slots = np_hold_slots_of(&key);
 	if (!slots || !*(volatile __u32 *)slots || np_is_from_here(ctx))
 		return SK_PASS;
 	for (int i = 0; i < NP_PORT_SLOTS; i++) {
-		struct np_hold *hold;
-
 		key.slot = i;
 		hold = bpf_map_lookup_elem(&np_holds, &key);
-		if (hold && np_hold_hides(hold, &key, ctx)) {
-			np_caller_report(ctx, hold, &key);
+		if (hold && np_hold_hides(ctx, hold, key.port, key.protocol)) {
+			np_caller_report(ctx, hold, key.port, key.protocol);
 			return SK_DROP;
 		}
 	}

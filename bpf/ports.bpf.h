@@ -23,6 +23,19 @@ static __always_inline bool np_hold_stands(const struct np_hold *hold, __u16 por
 	return (__u64)BPF_CORE_READ(skc, skc_cookie.counter) == hold->cookie && BPF_CORE_READ(skc, skc_num) == port;
 }
 
+/* Where it is bound to. */
+static __always_inline void np_hold_read_address(struct np_hold *hold)
+{
+	const struct sock_common *skc = (const void *)hold->sock;
+
+	if (BPF_CORE_READ(skc, skc_family) == AF_INET6) {
+		BPF_CORE_READ_INTO(&hold->addr, skc, skc_v6_rcv_saddr);
+		hold->v6only = BPF_CORE_READ_BITFIELD_PROBED(skc, skc_ipv6only);
+	} else {
+		hold->addr = np_addr_v4(BPF_CORE_READ(skc, skc_rcv_saddr));
+	}
+}
+
 static __always_inline void np_hold_delete(const struct np_hold_key *key, __u64 cookie)
 {
 	__u32 *slots;
@@ -36,13 +49,14 @@ static __always_inline void np_hold_delete(const struct np_hold_key *key, __u64 
 		bpf_map_delete_elem(&np_peers, &cookie);
 }
 
-/* ports.bpf.c. Writes down that a socket of a sandbox has this port. false: it cannot be kept, so the socket must not
- * have it. A function of its own, so that the verifier walks it once. */
+/* holds.bpf.c. Writes down that a socket of a sandbox has this port, in place of what it had before. holder is its own. 0, or an
+ * error: it cannot be kept, so the socket must not have it. A function of its own, so that the verifier walks it once. */
 struct np_hold_query {
 	__u64 sock, cookie, cgroup_id;
-	struct np_hold_key key; /* out: slot */
+	struct np_hold_key key; /* without its slot */
+	__u32 pad;
 };
-int np_hold_put(struct np_hold_query *query);
+int np_hold_put(const struct np_hold_query *query, struct np_holder *holder);
 
 /* Does this socket have its entry, for this port? One in another network namespace than the host's needs none. */
 static __always_inline bool np_hold_is_kept(const struct np_holder *holder, const void *sk, __u16 port)
@@ -62,21 +76,11 @@ static __always_inline bool np_hold_ensure(struct np_holder *holder, const void 
 		.cgroup_id = cgroup_id,
 		.key = { .port = port, .protocol = (__u8)protocol },
 	};
-	struct np_hold_key old;
 
 	if (np_hold_is_kept(holder, sk, port))
 		return true;
-	if (holder->held) {
-		__builtin_memcpy(&old, &holder->key, sizeof(old));
-		np_hold_delete(&old, cookie); /* it is no longer there */
-		holder->held = 0;
-	}
 	query.sock = np_sock_address(sk);
-	if (np_hold_put(&query))
-		return false;
-	__builtin_memcpy(&holder->key, &query.key, sizeof(query.key));
-	holder->held = 1;
-	return true;
+	return !np_hold_put(&query, holder);
 }
 
 /* A digest of an address and a port, with a salt that nobody outside the kernel knows: where the socket lies. Never 0. */
@@ -93,37 +97,10 @@ static __always_inline __u32 np_peer_digest(__u64 sock, const struct np_addr *ad
 	return (__u32)x ? (__u32)x : 1;
 }
 
-static __always_inline bool np_peers_have(const struct np_peers *peers, __u32 digest)
-{
-	for (int i = 0; i < NP_UDP_PEERS; i++)
-		if (peers->digests[i] == digest)
-			return true;
-	return false;
-}
-
-/* ports.bpf.c. Did the UDP socket with this cookie send there? A function of its own, so that the verifier walks it once. */
+/* ports.bpf.c. Did the UDP socket with this cookie send there? Functions of their own, so that the verifier walks them once. */
 int np_peer_is_known(__u64 cookie, __u64 sock, const struct np_addr *addr, __u32 port);
-
-/* It may have an answer from there. False: that cannot be kept. */
-static __always_inline bool np_peer_add(__u64 cookie, __u64 sock, const struct np_addr *addr, __u16 port)
-{
-	__u32 digest = np_peer_digest(sock, addr, port), zero = 0, at;
-	struct np_peers *peers = bpf_map_lookup_elem(&np_peers, &cookie), *none;
-
-	if (!peers) {
-		none = bpf_map_lookup_elem(&np_no_peers, &zero);
-		if (none)
-			bpf_map_update_elem(&np_peers, &cookie, none, BPF_NOEXIST);
-		peers = bpf_map_lookup_elem(&np_peers, &cookie);
-	}
-	if (!peers)
-		return false;
-	if (np_peers_have(peers, digest))
-		return true;
-	at = __sync_fetch_and_add(&peers->next, 1) % NP_UDP_PEERS;
-	peers->digests[at] = digest;
-	return true;
-}
+/* It may have an answer from there. 0: that cannot be kept. */
+int np_peer_add(__u64 cookie, __u64 sock, const struct np_addr *addr, __u32 port);
 
 static __always_inline bool np_inbound_listed_in(__u32 epoch, __u16 port)
 {
