@@ -16,34 +16,25 @@
 #define NP_TCP_CLOSE	    7 /* the state of unconnected UDP sockets, too */
 #define NP_DROP_QUIETLY	    2 /* of cgroup_skb/egress: what sent a datagram is told that it was sent */
 
-static __always_inline void np_report_packet(struct __sk_buff *skb, const struct np_owner *owner,
-					     const struct np_facts *f, enum np_hook hook, enum np_reason reason,
-					     __u16 near_port)
+static __always_inline void np_report_drop(struct __sk_buff *skb, const struct np_owner *owner,
+					   const struct np_facts *f, enum np_hook hook, enum np_reason reason,
+					   __u16 near_port)
 {
 	struct np_refusal r = {
-		.sandbox = owner->sandbox,
-		.rung = owner->rung,
 		.cgroup_id = owner->id,
+		.rung = owner->rung,
 		.hook = hook,
 		.reason = reason,
 		.family = skb->protocol == bpf_htons(NP_ETH_P_IP)     ? AF_INET
 			  : skb->protocol == bpf_htons(NP_ETH_P_IPV6) ? AF_INET6
 								      : 0,
-		.protocol = f->protocol,
-		.rule = f->rule,
-		.epoch = f->epoch,
+		.near_port = near_port,
 	};
-	struct np_event *e = np_refusal_open(&r);
 
-	if (!e)
-		return;
-	e->addr = f->addr;
-	e->port = f->port;
-	e->near_port = near_port;
 	/* Else the compiler keeps the field's address from an earlier look, which the verifier refuses. */
 	barrier_var(skb);
-	e->ifindex = skb->ifindex;
-	bpf_ringbuf_submit(e, 0);
+	r.ifindex = skb->ifindex;
+	np_report_packet(owner->sandbox, &r, f);
 }
 
 /* A TCP socket with a connection, as opposed to a listener, a raw socket or a packet of nobody's. */
@@ -260,7 +251,7 @@ int np_egress(struct __sk_buff *skb)
 refuse:
 	reason = np_packet_reported(sk, &f, true, reason);
 	if (reason)
-		np_report_packet(skb, &owner, &f, NP_HOOK_EGRESS, reason, 0);
+		np_report_drop(skb, &owner, &f, NP_HOOK_EGRESS, reason, 0);
 	return 0;
 pass:
 	if (local)
@@ -368,7 +359,7 @@ int np_ingress(struct __sk_buff *skb)
 refuse:
 	reason = np_packet_reported(sk, &f, false, reason);
 	if (reason)
-		np_report_packet(skb, &owner, &f, NP_HOOK_INGRESS, reason, bpf_ntohs(p.dport));
+		np_report_drop(skb, &owner, &f, NP_HOOK_INGRESS, reason, bpf_ntohs(p.dport));
 	return 0;
 }
 
@@ -420,6 +411,6 @@ int np_device(struct __sk_buff *skb)
 		if (NP_REASON_ALLOWS(reason))
 			return NP_TC_NEXT;
 	}
-	np_report_packet(skb, &owner, &f, NP_HOOK_DEVICE, reason, 0);
+	np_report_drop(skb, &owner, &f, NP_HOOK_DEVICE, reason, 0);
 	return NP_TC_DROP;
 }

@@ -24,7 +24,7 @@ static __always_inline int np_judge_peer(__u64 sk, __u64 other, enum np_hook hoo
 	addr = BPF_CORE_READ((struct unix_sock *)other, addr);
 	len = addr ? (__u32)BPF_CORE_READ(addr, len) - NP_SUN_PATH : 0;
 	np_report_unix(&owner, NP_R_FOREIGN_UNIX,
-		       (void *)addr + bpf_core_field_offset(struct unix_address, name) + NP_SUN_PATH, len, hook);
+		       (__u64)addr + bpf_core_field_offset(struct unix_address, name) + NP_SUN_PATH, len, hook);
 	return -ECONNREFUSED;
 }
 

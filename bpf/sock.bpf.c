@@ -22,24 +22,14 @@ static __always_inline void np_report_sock(const struct np_owner *owner, const s
 					   enum np_reason reason, __u8 family)
 {
 	struct np_refusal r = {
-		.sandbox = owner->sandbox,
-		.rung = owner->rung,
 		.cgroup_id = owner->id,
+		.rung = owner->rung,
 		.hook = hook,
 		.reason = reason,
 		.family = family,
-		.protocol = f->protocol,
-		.rule = f->rule,
-		.epoch = f->epoch,
 	};
-	struct np_event *e = np_refusal_open(&r);
 
-	if (!e)
-		return;
-	np_event_add_task(e);
-	e->addr = f->addr;
-	e->port = f->port;
-	bpf_ringbuf_submit(e, 0);
+	np_report_call(owner->sandbox, &r, f);
 }
 
 /* One more socket of this sandbox. What it may have is bounded, and so is what all have together, but for a few that

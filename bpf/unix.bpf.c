@@ -415,7 +415,8 @@ static __always_inline int np_reach_unix(struct bpf_sock_addr *ctx, enum np_hook
 	if (s.found && !np_unix_would_wait(np_sock_address(sk), s.found, hook == NP_HOOK_UNIX_SEND))
 		return 1;
 refuse:
-	np_report_unix(&owner, s.found ? NP_R_UNIX_WOULD_WAIT : NP_R_FOREIGN_UNIX, s.name.path, s.name.len, hook);
+	np_report_unix(&owner, s.found ? NP_R_UNIX_WOULD_WAIT : NP_R_FOREIGN_UNIX, np_sock_address(s.name.path),
+		       s.name.len, hook);
 	bpf_set_retval(s.found ? -EAGAIN : -ECONNREFUSED);
 	return 0;
 }
