@@ -49,10 +49,10 @@ struct np_unix_search {
 	struct np_unix_name name;
 	struct hlist_head *buckets;
 	__u64 self;
-	__u16 type;
 	__u64 found;  /* address of the socket of ours that the name leads to, or 0 */
 	__u32 bucket; /* that it is in */
-	__u32 walks;  /* in vain, from sockets of ours whose file has the right name in another place */
+	__u16 type;
+	__u16 walks; /* in vain, from sockets of ours whose file has the right name in another place */
 };
 
 /* -- abstract names --------------------------------------------------------------- */
@@ -148,41 +148,32 @@ static __always_inline __u32 np_walk_trim(const struct np_unix_name *name, __u32
 	return rest;
 }
 
-/* Is this entry's name what is at `begin` of the name? A function of its own, so that the verifier walks it once. */
-__noinline int np_walk_part_is(__u64 entry, const struct np_unix_name *name, __u32 begin, __u32 len)
+/* Is this entry's name, of so many bytes, the last part of what is left of the name? Then it returns how much is left in front of it;
+ * -1: it is not. A function of its own, so that the verifier walks it once, and so are those below. */
+__noinline int np_walk_match(__u64 entry, __u32 len, const struct np_unix_name *name, __u32 rest)
 {
-	if (!name)
-		return 0;
-	for (__u32 i = 0; i < NP_UNIX_PATH_MAX && i < len; i += 8) {
-		__u32 n = len - i > 8 ? 8 : len - i;
-		char part[8] = {};
+	__u32 begin = rest - len;
+	__u64 path;
 
-		if (bpf_probe_read_kernel(part, n, (void *)entry + i))
-			return 0;
-		for (__u32 j = 0; j < 8 && j < n; j++)
-			if (part[j] != name->path[(begin + i + j) & (NP_NAME_ROOM - 1)])
-				return 0;
-	}
-	return 1;
-}
-
-/* Is the entry's name the last part of what is left of the name? Then the rest is what is in front of it. */
-static __always_inline bool np_walk_match(struct np_walk *w)
-{
-	const struct np_unix_name *name = w->name;
-	struct dentry *dentry = w->dentry;
-	const unsigned char *entry = BPF_CORE_READ(dentry, d_name.name);
-	__u32 len = BPF_CORE_READ(dentry, d_name.len), begin;
-
-	if (!len || len > w->rest || w->rest > NP_UNIX_PATH_MAX)
-		return false;
-	begin = w->rest - len;
+	if (!name || !len || len > rest || rest > NP_UNIX_PATH_MAX)
+		return -1;
 	if (begin && name->path[(begin - 1) & (NP_NAME_ROOM - 1)] != '/')
-		return false;
-	if (!np_walk_part_is((__u64)entry, name, begin, len))
-		return false;
-	w->rest = begin;
-	return true;
+		return -1;
+	path = np_sock_address(name) + begin;
+#pragma unroll
+	for (int i = 0; i < NP_UNIX_PATH_MAX; i += 16) {
+		__u64 there[2] = {}, wanted[2] = {};
+		__u32 n = len > 16 ? 16 : len;
+
+		if (bpf_probe_read_kernel(there, n, (void *)entry + i) ||
+		    bpf_probe_read_kernel(wanted, n, (void *)path + i) || there[0] != wanted[0] ||
+		    there[1] != wanted[1])
+			return -1;
+		if (len <= 16)
+			break;
+		len -= 16;
+	}
+	return (int)np_walk_trim(name, begin);
 }
 
 /* One step: out of a mount, or out of a directory. 1 ends the walk. */
@@ -192,9 +183,9 @@ static long np_walk_step(__u32 index, void *data)
 	struct mount *mount = w->mount, *parent;
 	struct vfsmount *mnt = (void *)mount + bpf_core_field_offset(struct mount, mnt);
 	struct dentry *dentry = w->dentry;
+	int rest;
 
 	(void)index;
-	w->rest = np_walk_trim(w->name, w->rest);
 	if (!w->rest) { /* what is mounted over the beginning does not matter: the lookup starts below it */
 		w->arrived = mnt == w->from_mnt && dentry == w->from;
 		return 1;
@@ -212,15 +203,19 @@ static long np_walk_step(__u32 index, void *data)
 	}
 	if (!BPF_CORE_READ(dentry, d_hash.pprev) || BPF_CORE_READ(dentry, d_flags) & NP_REVALIDATES)
 		return 1; /* removed since, or not for certain what the file system will find */
-	if (!np_walk_match(w) || (!w->above && np_walk_is_covered(w)))
+	rest = np_walk_match((__u64)BPF_CORE_READ(dentry, d_name.name), BPF_CORE_READ(dentry, d_name.len), w->name,
+			     w->rest);
+	if (rest < 0)
+		return 1;
+	w->rest = (__u32)rest;
+	if (!w->above && np_walk_is_covered(w))
 		return 1;
 	w->dentry = BPF_CORE_READ(dentry, d_parent);
 	w->above = NULL;
 	return 0;
 }
 
-/* Does this path name lead to the file of this socket? 1: yes; -1: no, only its last part is right; 0: no. Not
- * inlined: the verifier walks it once, not per socket. */
+/* Does this path name lead to the file of this socket? 1: yes; -1: no, only its last part is right; 0: no. */
 __noinline int np_unix_leads_to(__u64 sk, const struct np_unix_name *name)
 {
 	struct fs_struct *fs = BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), fs);
@@ -231,7 +226,7 @@ __noinline int np_unix_leads_to(__u64 sk, const struct np_unix_name *name)
 		return 0;
 	w.name = name;
 	w.mount = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
-	w.rest = name->len - 1; /* without the NUL */
+	w.rest = np_walk_trim(name, name->len - 1); /* without the NUL */
 	if (name->path[0] == '/') {
 		w.from_mnt = BPF_CORE_READ(fs, root.mnt);
 		w.from = BPF_CORE_READ(fs, root.dentry);
@@ -268,7 +263,7 @@ static __always_inline bool np_unix_is_it(struct sock *sk, struct np_unix_search
 	return leads > 0;
 }
 
-/* Notes the socket if the name leads to it. Not inlined: the verifier walks it once, not per socket. */
+/* Notes the socket if the name leads to it. */
 __noinline int np_unix_try(__u64 sk, struct np_unix_search *s)
 {
 	if (!s || !np_unix_is_it((void *)sk, s))
@@ -277,12 +272,14 @@ __noinline int np_unix_try(__u64 sk, struct np_unix_search *s)
 	return 1;
 }
 
-static long np_unix_bucket(__u32 index, void *data)
+/* 1 ends the search. */
+__noinline int np_unix_look(__u32 bucket, struct np_unix_search *s)
 {
-	struct np_unix_search *s = data;
 	struct hlist_node *node = NULL;
 
-	if (bpf_probe_read_kernel(&node, sizeof(node), s->buckets + index)) {
+	if (!s)
+		return 1;
+	if (bpf_probe_read_kernel(&node, sizeof(node), s->buckets + bucket)) {
 		np_error_count(NP_AT_UNIX_READ, 0);
 		return 1;
 	}
@@ -290,12 +287,17 @@ static long np_unix_bucket(__u32 index, void *data)
 		struct sock *sk = (void *)node - bpf_core_field_offset(struct sock, __sk_common.skc_node);
 
 		if (np_unix_try((__u64)sk, s)) {
-			s->bucket = index;
+			s->bucket = bucket;
 			return 1;
 		}
 		node = BPF_CORE_READ(node, next);
 	}
 	return 0;
+}
+
+static long np_unix_bucket(__u32 index, void *data)
+{
+	return np_unix_look(index, data) != 0;
 }
 
 /* Where in np_unix_hints the bucket is noted in which the socket of this name was found the last time. */
@@ -320,7 +322,7 @@ static __always_inline void np_unix_search_run(struct np_unix_search *s)
 
 	if (!s->buckets || !hint)
 		return;
-	np_unix_bucket(*(volatile __u32 *)hint % NP_UNIX_BUCKETS, s);
+	np_unix_look(*(volatile __u32 *)hint % NP_UNIX_BUCKETS, s);
 	if (s->found)
 		return;
 	bpf_loop(NP_UNIX_BUCKETS, np_unix_bucket, s, 0);
@@ -332,12 +334,13 @@ static __always_inline void np_unix_search_run(struct np_unix_search *s)
  * each of its rounds once. */
 __noinline int np_unix_leaf(const struct np_unix_name *name)
 {
-	__u32 leaf = 0;
+	__u32 leaf = 0, len;
 
 	if (!name)
 		return 0;
-	for (; leaf < NP_UNIX_PATH_MAX && leaf + 1 < name->len; leaf++)
-		if (name->path[(name->len - 2 - leaf) & (NP_NAME_ROOM - 1)] == '/')
+	len = name->len;
+	for (; leaf < NP_UNIX_PATH_MAX && leaf + 1 < len; leaf++)
+		if (name->path[(len - 2 - leaf) & (NP_NAME_ROOM - 1)] == '/')
 			break;
 	return leaf;
 }
