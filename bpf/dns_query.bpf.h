@@ -11,26 +11,21 @@
  * many in one (UDP_SEGMENT), cost more. */
 static __always_inline bool np_query_may(struct __sk_buff *skb, struct np_sandbox *sandbox)
 {
-	__u64 cost = 1 + skb->len / NP_QUERY_COST + skb->gso_segs;
+	__u32 cost = 1 + skb->len / NP_QUERY_COST + skb->gso_segs;
 
-	if (!sandbox)
-		return false;
-	barrier_var(sandbox); /* no arithmetic on it before it is known not to be NULL */
 	return np_bucket_take(&sandbox->queries, NP_QUERY_RATE, NP_QUERY_BURST, cost);
 }
 
 /* Makes the entry this sandbox's, unless it is already. Returns its number; 0 when others write there all the time. */
-static __always_inline __u32 np_dns_origin_claim(struct np_dns_origin *origin, const struct np_owner *owner,
+static __always_inline __u32 np_dns_origin_claim(struct np_dns_origin *origin, __u64 id, __u32 generation,
 						 const struct np_addr *source)
 {
-	__u32 generation = owner->rung.generation;
-
 	for (int tries = 0; tries < 8; tries++) {
 		__u32 number = *(volatile __u32 *)&origin->number, next = number + 2;
 
 		if (number & 1)
 			continue;
-		if (number && origin->cgroup_id == owner->id && origin->generation == generation &&
+		if (number && origin->cgroup_id == id && origin->generation == generation &&
 		    np_addr_equal(&origin->source, source)) {
 			if (__sync_val_compare_and_swap(&origin->number, number, number) == number)
 				return number; /* and so was all that we compared */
@@ -38,7 +33,7 @@ static __always_inline __u32 np_dns_origin_claim(struct np_dns_origin *origin, c
 		}
 		if (__sync_val_compare_and_swap(&origin->number, number, number + 1) != number)
 			continue;
-		origin->cgroup_id = owner->id;
+		origin->cgroup_id = id;
 		origin->generation = generation;
 		origin->source = *source;
 		if (!next)
@@ -50,8 +45,7 @@ static __always_inline __u32 np_dns_origin_claim(struct np_dns_origin *origin, c
 }
 
 /* Writes down whose query this is, for the DNS gate to find. False: it must not leave. */
-static __always_inline bool np_query_sign(struct __sk_buff *skb, const struct np_owner *owner,
-					  const struct np_packet *p)
+static __always_inline bool np_query_sign(struct __sk_buff *skb, const struct np_packet *p, __u64 id, __u32 generation)
 {
 	struct bpf_sock *sk = skb->sk;
 	struct np_dns_server *server = sk ? bpf_sk_storage_get(&np_dns_server, sk, NULL, 0) : NULL;
@@ -67,7 +61,7 @@ static __always_inline bool np_query_sign(struct __sk_buff *skb, const struct np
 	/* Threads that send on one socket at once all want the same entry. They wait for each other, and none is preempted while it
 	 * writes: a few tries would be over before the one that writes is done. */
 	bpf_spin_lock(&server->lock);
-	number = np_dns_origin_claim(origin, owner, &p->src);
+	number = np_dns_origin_claim(origin, id, generation, &p->src);
 	bpf_spin_unlock(&server->lock);
 	if (!number)
 		return false;
@@ -82,21 +76,22 @@ static __always_inline bool np_query_sign(struct __sk_buff *skb, const struct np
 }
 
 /* A query that the socket layer has led to the DNS gate. Its answer must come back to this sandbox, so the address that
- * it comes from must be the sandbox's own (IP_PKTINFO lets a program choose one). */
-static __always_inline enum np_reason np_judge_query(struct __sk_buff *skb, const struct np_owner *owner,
-						     const struct np_packet *p)
+ * it comes from must be the sandbox's own (IP_PKTINFO lets a program choose one). enum np_reason. A function of its own, so that the
+ * verifier walks it once. */
+__noinline int np_judge_query(struct __sk_buff *skb, struct np_sandbox *sandbox, const struct np_packet *p, __u64 id,
+			      __u32 generation)
 {
-	struct np_tuple back = {
-		.near_addr = p->src,
-		.near_port = p->sport,
-		.far_addr = p->dst,
-		.far_port = p->dport,
-		.protocol = NP_IPPROTO_UDP,
-	};
+	struct np_tuple back = { .protocol = NP_IPPROTO_UDP };
 
-	if (np_peer_find(skb, &back, owner->id, NULL) != NP_PEER_SELF)
+	if (!sandbox || !p)
+		return NP_R_INTERNAL;
+	back.near_addr = p->src;
+	back.near_port = p->sport;
+	back.far_addr = p->dst;
+	back.far_port = p->dport;
+	if (np_peer_find(skb, &back, id, NULL) != NP_PEER_SELF)
 		return NP_R_HOST_LOOPBACK;
-	if (!np_query_may(skb, owner->sandbox))
+	if (!np_query_may(skb, sandbox))
 		return NP_R_TOO_MANY_QUERIES;
-	return np_query_sign(skb, owner, p) ? NP_R_STEERED : NP_R_INTERNAL;
+	return np_query_sign(skb, p, id, generation) ? NP_R_STEERED : NP_R_INTERNAL;
 }

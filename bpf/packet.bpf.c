@@ -59,26 +59,23 @@ static __always_inline enum np_reason np_packet_reported(struct bpf_sock *sk, co
 	return out && !f->bare ? NP_R_CONNECTION_CUT : 0;
 }
 
-/* The facts of an outgoing packet, without the peer. */
-static __always_inline struct np_facts np_facts_out(const struct np_packet *p, enum np_mode mode, __u64 netns)
+/* The facts of an outgoing packet, without the peer. A function of its own, so that the verifier walks what follows once. */
+__noinline int np_facts_out(struct np_facts *f, const struct np_packet *p, __u32 mode, __u64 netns)
 {
-	struct np_facts f = {
-		.mode = mode,
-		.protocol = p->protocol,
-		.port = bpf_ntohs(p->dport),
-		.addr = p->dst,
-		.opening = p->opening,
-		.bare = p->bare,
-		.payload = p->payload,
-		.options = p->options,
-		.fragment = p->fragment,
-		.many = np_addr_is_many(&p->dst),
-	};
-
-	if (p->protocol != NP_IPPROTO_TCP && !np_addr_is_localhost(&p->dst) &&
-	    np_addr_kind(netns, &p->dst) == NP_ADDR_BROADCAST)
-		f.many = true;
-	return f;
+	if (!f || !p)
+		return 0;
+	f->mode = mode;
+	f->protocol = p->protocol;
+	f->port = bpf_ntohs(p->dport);
+	f->addr = p->dst;
+	f->opening = p->opening;
+	f->bare = p->bare;
+	f->payload = p->payload;
+	f->options = p->options;
+	f->fragment = p->fragment;
+	f->many = np_addr_is_many(&p->dst) || (p->protocol != NP_IPPROTO_TCP && !np_addr_is_localhost(&p->dst) &&
+					       np_addr_kind(netns, &p->dst) == NP_ADDR_BROADCAST);
+	return 0;
 }
 
 /* Docker's own resolver, in containers on networks that somebody has named: an address on their loopback, whose port 53 netfilter
@@ -195,30 +192,32 @@ static __always_inline bool np_is_neighbourly(const struct __sk_buff *skb, const
 	       (p->protocol == NP_IPPROTO_ICMPV6 || p->protocol == NP_IPPROTO_HOPOPTS);
 }
 
-SEC("cgroup_skb/egress")
-int np_egress(struct __sk_buff *skb)
+static __always_inline int np_egress_pass(struct __sk_buff *skb, bool local, __u64 id)
 {
-	struct np_owner owner = np_owner_of_packet(skb);
-	bool local = skb->ifindex == NP_LOOPBACK_IFINDEX;
+	if (local)
+		skb->priority = np_sender_number(id);
+	return np_allow();
+}
+
+/* The long way of np_egress. */
+static __always_inline int np_egress_judged(struct __sk_buff *skb, const struct np_owner *owner, bool local)
+{
+	__u64 netns = np_netns_of_socket(skb->sk);
+	struct np_rung rung = owner->rung;
 	struct bpf_sock *sk = skb->sk;
 	struct np_packet p = {};
-	struct np_facts f;
+	struct np_facts f = {};
 	enum np_reason reason;
-	__u64 netns;
-	long r;
+	long r = np_packet_read(skb, &p);
 
-	if (owner.rung.mode == NP_FULL && np_is_plain_here(skb, local, owner.id))
-		goto pass;
-	r = np_packet_read(skb, &p);
-	netns = np_netns_of_socket(skb->sk);
-	f = np_facts_out(&p, owner.rung.mode, netns);
+	np_facts_out(&f, &p, rung.mode, netns);
 	if (r < 0) {
 		np_error_count(NP_AT_PACKET_LOAD, r);
 		reason = NP_R_MALFORMED;
 		goto refuse;
 	}
 	if (np_is_neighbourly(skb, &p)) {
-		int own = np_neighbours(skb, p.protocol, owner.rung.mode);
+		int own = np_neighbours(skb, p.protocol, rung.mode);
 
 		if (own)
 			return own == NP_NEIGHBOURS_PASS ? np_allow() : np_verdict(0);
@@ -229,7 +228,7 @@ int np_egress(struct __sk_buff *skb)
 		goto refuse;
 	}
 	if (!f.local) {
-		np_facts_add_far(&f, netns, &owner.rung);
+		np_facts_add_far(&f, netns, &rung);
 	} else if (np_is_ported(p.protocol) && (f.mode != NP_FULL || p.protocol == NP_IPPROTO_UDP || p.opening)) {
 		struct np_tuple flow = {
 			.near_addr = p.dst,
@@ -239,24 +238,31 @@ int np_egress(struct __sk_buff *skb)
 			.protocol = p.protocol,
 		};
 
-		np_facts_add_far_end(skb, &f, &flow, owner.id, owner.rung.flags);
+		np_facts_add_far_end(skb, &f, &flow, owner->id, rung.flags);
 	}
 	reason = np_reach_out(&f);
 	if (reason == NP_R_STEERED && f.dns_gate)
-		reason = np_judge_query(skb, &owner, &p);
+		reason = np_judge_query(skb, owner->sandbox, &p, owner->id, rung.generation);
 	if (reason == NP_R_NO_LISTENER && p.protocol == NP_IPPROTO_UDP) /* a connected socket gets EPERM */
 		return sk && sk->dst_port ? 0 : np_verdict(NP_DROP_QUIETLY);
 	if (NP_REASON_ALLOWS(reason))
-		goto pass;
+		return np_egress_pass(skb, local, owner->id);
 refuse:
 	reason = np_packet_reported(sk, &f, true, reason);
 	if (reason)
-		np_report_drop(skb, &owner, &f, NP_HOOK_EGRESS, reason, 0);
+		np_report_drop(skb, owner, &f, NP_HOOK_EGRESS, reason, 0);
 	return 0;
-pass:
-	if (local)
-		skb->priority = np_sender_number(owner.id);
-	return np_allow();
+}
+
+SEC("cgroup_skb/egress")
+int np_egress(struct __sk_buff *skb)
+{
+	struct np_owner owner = np_owner_of_packet(skb);
+	bool local = skb->ifindex == NP_LOOPBACK_IFINDEX;
+
+	if (owner.rung.mode == NP_FULL && np_is_plain_here(skb, local, owner.id))
+		return np_egress_pass(skb, local, owner.id);
+	return np_egress_judged(skb, &owner, local);
 }
 
 /* Who may call the socket that got this packet from beyond the host. A socket that has no entry among the ports yet
@@ -305,27 +311,16 @@ static __always_inline bool np_is_hidden(struct bpf_sock *sk, const struct np_pa
 	return sk && np_is_ported(sk->protocol);
 }
 
-SEC("cgroup_skb/ingress")
-int np_ingress(struct __sk_buff *skb)
+/* The long way of np_ingress. */
+static __always_inline int np_ingress_judged(struct __sk_buff *skb, const struct np_owner *owner, bool local)
 {
-	bool local = skb->ifindex == NP_LOOPBACK_IFINDEX;
-	struct bpf_sock *sk = skb->sk; /* on the way in it is the receiver */
-	struct np_facts f = { .local = local };
+	struct np_rung rung = owner->rung;
+	struct bpf_sock *sk = skb->sk;
 	struct np_packet p = {};
-	struct np_owner owner;
+	struct np_facts f = { .mode = rung.mode, .local = local };
 	enum np_reason reason;
-	long r;
+	long r = np_packet_read(skb, &p);
 
-	if (local && np_is_own_packet(skb))
-		return np_allow();
-	owner = np_owner_of_packet(skb);
-	f.mode = owner.rung.mode;
-	if (f.mode == NP_FULL && !f.local && sk && np_is_open(sk))
-		return np_allow();
-	/* What a sandbox sends to itself: np_egress has judged it, in every mode. */
-	if (f.local && f.mode && skb->priority == np_sender_number(owner.id))
-		return np_allow();
-	r = np_packet_read(skb, &p);
 	f.protocol = p.protocol;
 	f.addr = p.src;
 	f.port = bpf_ntohs(p.sport);
@@ -341,9 +336,9 @@ int np_ingress(struct __sk_buff *skb)
 		goto refuse;
 	}
 	if (!f.local) {
-		np_facts_add_far(&f, np_netns_of_socket(skb->sk), &owner.rung);
+		np_facts_add_far(&f, np_netns_of_socket(skb->sk), &rung);
 		if (sk)
-			np_facts_add_receiver(skb, sk, &f, &owner, &p);
+			np_facts_add_receiver(skb, sk, &f, owner, &p);
 	} else if (np_is_ported(p.protocol)) {
 		struct np_tuple flow = {
 			/* the sender is the one who would get an answer */
@@ -351,7 +346,7 @@ int np_ingress(struct __sk_buff *skb)
 			.far_port = p.dport, .protocol = p.protocol,
 		};
 
-		np_facts_add_sender(skb, &f, &flow, &owner);
+		np_facts_add_sender(skb, &f, &flow, owner);
 	}
 	reason = np_reach_in(&f);
 	if (NP_REASON_ALLOWS(reason))
@@ -359,8 +354,64 @@ int np_ingress(struct __sk_buff *skb)
 refuse:
 	reason = np_packet_reported(sk, &f, false, reason);
 	if (reason)
-		np_report_drop(skb, &owner, &f, NP_HOOK_INGRESS, reason, bpf_ntohs(p.dport));
+		np_report_drop(skb, owner, &f, NP_HOOK_INGRESS, reason, bpf_ntohs(p.dport));
 	return 0;
+}
+
+SEC("cgroup_skb/ingress")
+int np_ingress(struct __sk_buff *skb)
+{
+	bool local = skb->ifindex == NP_LOOPBACK_IFINDEX;
+	struct bpf_sock *sk = skb->sk; /* on the way in it is the receiver */
+	struct np_owner owner;
+
+	if (local && np_is_own_packet(skb))
+		return np_allow();
+	owner = np_owner_of_packet(skb);
+	if (owner.rung.mode == NP_FULL && !local && sk && np_is_open(sk))
+		return np_allow();
+	/* What a sandbox sends to itself: np_egress has judged it, in every mode. */
+	if (local && owner.rung.mode && skb->priority == np_sender_number(owner.id))
+		return np_allow();
+	return np_ingress_judged(skb, &owner, local);
+}
+
+/* The long way of np_device. */
+static __always_inline int np_device_judged(struct __sk_buff *skb, const struct np_owner *owner, bool loopback)
+{
+	__u64 netns = np_netns_of_socket(skb->sk);
+	struct np_rung rung = owner->rung;
+	struct np_packet p = {};
+	struct np_facts f = {};
+	enum np_reason reason = NP_R_PROTOCOL;
+	long r = np_packet_read(skb, &p);
+
+	if (r >= 0 && np_is_neighbourly(skb, &p)) {
+		int own = np_neighbours(skb, p.protocol, rung.mode);
+
+		if (own)
+			return own == NP_NEIGHBOURS_PASS ? NP_TC_NEXT : NP_TC_DROP;
+	}
+	np_facts_out(&f, &p, rung.mode, netns);
+	if (!loopback && r < 0 && f.mode == NP_FULL)
+		return NP_TC_NEXT; /* Not IP. FULL may speak it; no other mode has a use for it. */
+	if (!loopback && r >= 0) {
+		np_facts_add_far(&f, netns, &rung);
+		reason = np_reach_out(&f);
+		if (NP_REASON_ALLOWS(reason))
+			return NP_TC_NEXT;
+	}
+	np_report_drop(skb, owner, &f, NP_HOOK_DEVICE, reason, 0);
+	return NP_TC_DROP;
+}
+
+/* What the host forwards for a sandbox with a way out leaves with an address of the host's; while the host's rules for
+ * that are gone, not at all. */
+static __always_inline int np_device_forwarded(struct __sk_buff *skb)
+{
+	struct np_packet p = {};
+
+	return np_packet_read(skb, &p) >= 0 && np_addr_is_natted(&p.src) ? NP_TC_DROP : NP_TC_NEXT;
 }
 
 /* The last gate, on every device: what did not come through the IP stack (AF_PACKET), or came through a hole
@@ -372,16 +423,10 @@ int np_device(struct __sk_buff *skb)
 {
 	bool loopback = skb->ifindex == NP_LOOPBACK_IFINDEX;
 	struct bpf_sock *sk = skb->sk;
-	struct np_packet p = {};
-	struct np_facts f;
 	struct np_owner owner;
-	enum np_reason reason;
-	long r;
 
-	/* What the host forwards for a sandbox with a way out leaves with an address of the host's; while the host's rules for
-	 * that are gone, not at all. */
 	if (!sk && skb->ingress_ifindex && skb->ingress_ifindex != skb->ifindex)
-		return np_packet_read(skb, &p) >= 0 && np_addr_is_natted(&p.src) ? NP_TC_DROP : NP_TC_NEXT;
+		return np_device_forwarded(skb);
 	/* What an inet socket sends over lo, np_egress has judged by its peer. */
 	if (!sk || (loopback && (sk->family == AF_INET || sk->family == AF_INET6)))
 		return NP_TC_NEXT;
@@ -390,27 +435,5 @@ int np_device(struct __sk_buff *skb)
 		return NP_TC_NEXT;
 	if (owner.rung.mode == NP_FULL && !loopback && np_is_plain_there(skb))
 		return NP_TC_NEXT;
-	r = np_packet_read(skb, &p);
-	if (r >= 0 && np_is_neighbourly(skb, &p)) {
-		int own = np_neighbours(skb, p.protocol, owner.rung.mode);
-
-		if (own)
-			return own == NP_NEIGHBOURS_PASS ? NP_TC_NEXT : NP_TC_DROP;
-	}
-	f = np_facts_out(&p, owner.rung.mode, np_netns_of_socket(skb->sk));
-	if (loopback) {
-		reason = NP_R_PROTOCOL;
-	} else if (r < 0) {
-		/* Not IP. FULL may speak it; no other mode has a use for it. */
-		if (f.mode == NP_FULL)
-			return NP_TC_NEXT;
-		reason = NP_R_PROTOCOL;
-	} else {
-		np_facts_add_far(&f, np_netns_of_socket(skb->sk), &owner.rung);
-		reason = np_reach_out(&f);
-		if (NP_REASON_ALLOWS(reason))
-			return NP_TC_NEXT;
-	}
-	np_report_drop(skb, &owner, &f, NP_HOOK_DEVICE, reason, 0);
-	return NP_TC_DROP;
+	return np_device_judged(skb, &owner, loopback);
 }

@@ -108,27 +108,6 @@ int np_create(struct bpf_sock *ctx)
 	return np_refuse(left || type == 3 /* SOCK_RAW */ ? EPERM : EPROTONOSUPPORT);
 }
 
-/* Where a connection or a datagram is led: the inspector's listener, or the DNS gate's socket. */
-static __always_inline struct np_listener *np_listener_for(struct np_inspector *inspector, __u16 protocol, bool v4)
-{
-	return protocol == NP_IPPROTO_TCP ? &inspector->tcp[!v4] : &inspector->dns[!v4];
-}
-
-/* Is somebody there to be led to? */
-static __always_inline bool np_listener_is_there(struct bpf_sock_addr *ctx, const struct np_facts *f)
-{
-	struct np_inspector *inspector = np_inspector_in(bpf_get_netns_cookie(ctx));
-	bool v4 = np_addr_is_v4(&f->addr);
-	struct np_tuple flow = { .near_addr = np_loopback_for(&f->addr), .protocol = f->protocol };
-	struct np_listener *listener;
-
-	if (!inspector)
-		return false;
-	listener = np_listener_for(inspector, f->protocol, v4);
-	flow.near_port = bpf_htons(listener->port);
-	return np_listener_is_kept(ctx, &flow, listener->cookie);
-}
-
 /* Of threads that send on one new socket at once only one makes its storage. The kernel answers the others with NULL, and by
  * then it is there to be found. */
 static __always_inline struct np_dns_server *np_dns_server_get(struct bpf_sock *sk)
@@ -185,7 +164,7 @@ static __always_inline bool np_steer(struct bpf_sock_addr *ctx, const struct np_
 
 	if (!inspector)
 		return false;
-	port = np_listener_for(inspector, f->protocol, v4)->port;
+	port = np_listener_for(inspector, f->protocol, v4).port;
 	if (!np_note(ctx, owner, f, hook, port))
 		return false;
 	if (six) { /* volatile: the verifier takes no two words at once */
@@ -210,28 +189,6 @@ static __always_inline bool np_is_led_there(struct bpf_sock_addr *ctx)
 
 	return sk && sk->family == AF_INET6 && sk->state == NP_ESTABLISHED && sk->dst_port == (__be16)ctx->user_port &&
 	       bpf_sk_storage_get(&np_dns_server, sk, NULL, 0);
-}
-
-/* Who is at an address of this host. */
-static __always_inline void np_facts_add_peer(struct bpf_sock_addr *ctx, struct np_facts *f,
-					      const struct np_owner *owner)
-{
-	struct np_tuple flow = {
-		.near_addr = f->addr,
-		.near_port = ctx->user_port,
-		.protocol = ctx->protocol,
-	};
-
-	if (np_addr_is_any(&f->addr)) /* to the kernel "any" as a destination is loopback */
-		flow.near_addr.b[15] = 1, flow.near_addr.b[12] = np_addr_is_v4(&f->addr) ? 127 : 0;
-	if (np_addr_is_v4(&f->addr))
-		flow.far_addr = np_addr_v4(0);
-	f->peer = np_peer_find(ctx, &flow, owner->id, NULL);
-	if (f->peer == NP_PEER_SELF || f->peer == NP_PEER_OTHER)
-		return; /* the rest is about the host */
-	f->host_port = np_host_port_listed(f->port, owner->rung);
-	f->dns_gate =
-		f->protocol == NP_IPPROTO_UDP && np_is_dns_gate(bpf_get_netns_cookie(ctx), &flow.near_addr, f->port);
 }
 
 /* The note on a UDP socket that is about to lead somewhere; NULL: there is no room for it. */
@@ -269,21 +226,58 @@ static __always_inline bool np_sender_note(struct bpf_sock_addr *ctx, const stru
 	       np_peer_add(cookie, np_sock_address(sk), &f->addr, bpf_ntohs((__be16)ctx->user_port));
 }
 
-/* Most connections there are: in FULL, beyond the host, where no rule speaks of addresses. True: it passes, as np_reach_judged() would
- * say; false: nothing is known. */
+/* Most connections and datagrams there are: in FULL, beyond the host, where no rule speaks of addresses. True: it passes, as
+ * np_reach_judged() would say; false: nothing is known. */
 static __always_inline bool np_reach_is_plain(struct bpf_sock_addr *ctx, const struct np_owner *owner,
-					      const struct np_addr *addr, __u64 netns, __u8 kind)
+					      const struct np_addr *addr, __u64 netns, __u8 kind, enum np_hook hook)
 {
-	return owner->rung.mode == NP_FULL && ctx->protocol == NP_IPPROTO_TCP && netns == np_host_netns && !kind &&
+	return owner->rung.mode == NP_FULL && netns == np_host_netns && !kind &&
+	       ctx->protocol == (hook == NP_HOOK_CONNECT ? NP_IPPROTO_TCP : NP_IPPROTO_UDP) &&
 	       !np_addr_is_loopback(addr) && !np_addr_is_any(addr) && np_judge_plain_far(addr) &&
 	       !np_in_force_now().full_rules;
 }
 
 /* The long way of np_reach(). */
-static __always_inline int np_reach_judged(struct bpf_sock_addr *ctx, struct np_owner owner, struct np_addr addr,
-					   __u64 netns, __u8 kind, enum np_hook hook, bool six)
+static __always_inline enum np_reason np_reach_judged(struct bpf_sock_addr *ctx, const struct np_owner *owner,
+						      struct np_facts *f, __u64 netns, __u8 kind, enum np_hook hook,
+						      bool six)
 {
-	struct np_facts f = {
+	enum np_reason reason;
+
+	np_facts_add_kind(f, kind);
+	if (f->local && f->mode) {
+		np_facts_add_peer(ctx, f, owner->id, &owner->rung);
+		if (f->dns_gate && hook == NP_HOOK_SEND && !six)
+			f->steered = np_is_led_there(ctx);
+	} else {
+		np_facts_add_far(f, netns, &owner->rung);
+	}
+	if (f->mode == NP_PROXIED) /* nobody else is led anywhere */
+		np_facts_add_listener(ctx, f);
+	reason = np_reach_out(f);
+	if (reason == NP_R_STEERED && !f->steered && !np_steer(ctx, owner, f, hook, six))
+		reason = np_is_query(f) ? NP_R_NO_DNS_GATE : NP_R_NO_INSPECTOR;
+	return reason;
+}
+
+/* connect() and sendmsg() ask the same question: may this socket reach that address? */
+static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr addr, enum np_hook hook, bool six)
+{
+	__u64 netns = np_netns_of_socket(ctx->sk);
+	__u8 kind = np_addr_is_localhost(&addr) ? NP_ADDR_OWN : np_addr_kind(netns, &addr);
+	enum np_reason reason = NP_R_OPEN_MODE;
+	struct np_owner owner;
+	struct np_facts f;
+	bool plain;
+
+	if (kind == NP_ADDR_OWN &&
+	    (hook == NP_HOOK_SEND ? np_sends_to_itself(ctx, &addr) : np_calls_itself(ctx, &addr, netns)))
+		return np_allow();
+	owner = np_owner_of(ctx->sk);
+	plain = np_reach_is_plain(ctx, &owner, &addr, netns, kind, hook);
+	if (plain && hook == NP_HOOK_CONNECT)
+		return np_allow();
+	f = (struct np_facts){
 		.mode = owner.rung.mode,
 		.protocol = ctx->protocol,
 		.port = bpf_ntohs((__be16)ctx->user_port),
@@ -291,24 +285,9 @@ static __always_inline int np_reach_judged(struct bpf_sock_addr *ctx, struct np_
 		.opening = true,
 		.connecting = hook == NP_HOOK_CONNECT,
 	};
-	enum np_reason reason;
-
-	f.many = kind == NP_ADDR_BROADCAST || np_addr_is_many(&addr);
-	f.local = kind == NP_ADDR_OWN || np_addr_is_loopback(&addr) || np_addr_is_any(&addr);
-	if (f.local && f.mode) {
-		np_facts_add_peer(ctx, &f, &owner);
-		if (f.dns_gate && hook == NP_HOOK_SEND && !six)
-			f.steered = np_is_led_there(ctx);
-	} else {
-		np_facts_add_far(&f, netns, &owner.rung);
-	}
-	if (np_wants_inspector(&f))
-		f.inspector = hook == NP_HOOK_CONNECT && np_listener_is_there(ctx, &f);
-	else if (np_is_query(&f))
-		f.dns_gate = np_listener_is_there(ctx, &f);
-	reason = np_reach_out(&f);
-	if (reason == NP_R_STEERED && !f.steered && !np_steer(ctx, &owner, &f, hook, six))
-		reason = np_is_query(&f) ? NP_R_NO_DNS_GATE : NP_R_NO_INSPECTOR;
+	barrier_var(plain); /* the verifier goes on once from here, not for each way that leads here */
+	if (!plain)
+		reason = np_reach_judged(ctx, &owner, &f, netns, kind, hook, six);
 	if (hook == NP_HOOK_CONNECT && f.protocol == NP_IPPROTO_UDP && ctx->sk &&
 	    !np_sender_holder(ctx, ctx->sk, &owner, 0))
 		reason = NP_R_INTERNAL;
@@ -318,22 +297,6 @@ static __always_inline int np_reach_judged(struct bpf_sock_addr *ctx, struct np_
 		return np_allow();
 	np_report_sock(&owner, &f, hook, reason, ctx->family);
 	return np_refuse(ECONNREFUSED);
-}
-
-/* connect() and sendmsg() ask the same question: may this socket reach that address? */
-static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr addr, enum np_hook hook, bool six)
-{
-	__u64 netns = np_netns_of_socket(ctx->sk);
-	__u8 kind = np_addr_is_localhost(&addr) ? NP_ADDR_OWN : np_addr_kind(netns, &addr);
-	struct np_owner owner;
-
-	if (kind == NP_ADDR_OWN &&
-	    (hook == NP_HOOK_SEND ? np_sends_to_itself(ctx, &addr) : np_calls_itself(ctx, &addr, netns)))
-		return np_allow();
-	owner = np_owner_of(ctx->sk);
-	if (hook == NP_HOOK_CONNECT && np_reach_is_plain(ctx, &owner, &addr, netns, kind))
-		return np_allow();
-	return np_reach_judged(ctx, owner, addr, netns, kind, hook, six);
 }
 
 SEC("cgroup/connect4")
@@ -360,24 +323,36 @@ int np_sendmsg6(struct bpf_sock_addr *ctx)
 	return np_reach(ctx, np_addr_read(ctx->user_ip6), NP_HOOK_SEND, true);
 }
 
+/* enum np_reason. */
+__noinline int np_bind_judged(struct bpf_sock_addr *ctx, const struct np_facts *f, __u64 id)
+{
+	enum np_peer holder = NP_PEER_NOBODY;
+	struct np_tuple flow = {};
+
+	if (!f)
+		return NP_R_INTERNAL;
+	flow.near_addr = f->addr;
+	flow.near_port = ctx->user_port;
+	flow.protocol = f->protocol;
+	if (np_addr_is_v4(&f->addr))
+		flow.far_addr = np_addr_v4(0);
+	if (f->port && np_is_ported(f->protocol))
+		holder = np_peer_find(ctx, &flow, id, NULL);
+	return np_judge_bind(f->mode, &f->addr,
+			     np_addr_is_any(&f->addr) || np_is_own_addr(bpf_get_netns_cookie(ctx), &f->addr), holder);
+}
+
 static __always_inline int np_bind(struct bpf_sock_addr *ctx, struct np_addr addr)
 {
 	struct np_owner owner = np_owner_of(ctx->sk);
 	struct np_facts f = {
+		.mode = owner.rung.mode,
 		.protocol = ctx->protocol,
 		.port = bpf_ntohs((__be16)ctx->user_port),
 		.addr = addr,
 	};
-	struct np_tuple flow = { .near_addr = addr, .near_port = ctx->user_port, .protocol = ctx->protocol };
-	enum np_peer holder = NP_PEER_NOBODY;
-	enum np_reason reason;
+	enum np_reason reason = np_bind_judged(ctx, &f, owner.id);
 
-	if (np_addr_is_v4(&addr))
-		flow.far_addr = np_addr_v4(0);
-	if (ctx->user_port && (f.protocol == NP_IPPROTO_TCP || f.protocol == NP_IPPROTO_UDP))
-		holder = np_peer_find(ctx, &flow, owner.id, NULL);
-	reason = np_judge_bind(owner.rung.mode, &addr,
-			       np_addr_is_any(&addr) || np_is_own_addr(bpf_get_netns_cookie(ctx), &addr), holder);
 	if (NP_REASON_ALLOWS(reason))
 		return np_allow();
 	np_report_sock(&owner, &f, NP_HOOK_BIND, reason, ctx->family);

@@ -30,6 +30,12 @@ static __always_inline bool np_addr_equal(const struct np_addr *a, const struct 
 	return a->d[0] == b->d[0] && a->d[1] == b->d[1];
 }
 
+/* Where a connection or a datagram is led: the inspector's listener, or the DNS gate's socket. */
+static __always_inline struct np_listener np_listener_for(struct np_inspector *inspector, __u16 protocol, bool v4)
+{
+	return protocol == NP_IPPROTO_TCP ? inspector->tcp[!v4] : inspector->dns[!v4];
+}
+
 /* Is that the address and port of one of these doors? */
 static __always_inline bool np_is_listener(const struct np_listener listeners[2], const struct np_addr *addr,
 					   __u16 port)
