@@ -134,6 +134,17 @@ static __always_inline void np_cut_facts_add(struct np_facts *f, const struct np
 		f->dns_gate = np_is_listener(inspector->dns, &f->addr, f->port);
 }
 
+/* np_addr_kind() of a far end: a look-up takes as long as the rest of what is asked of a socket. */
+static __always_inline __u8 np_cut_far_kind(struct np_cut_state *state, __u64 netns, const struct np_addr *addr)
+{
+	if (!state->far_kind || state->far_netns != netns || !np_addr_equal(&state->far, addr)) {
+		state->far = *addr;
+		state->far_netns = netns;
+		state->far_kind = 1 + np_addr_kind(netns, addr);
+	}
+	return (__u8)(state->far_kind - 1);
+}
+
 /* True when what leads somewhere has to go in this pass. */
 static __always_inline bool np_cut_wants_open(struct np_cut_query *query, bool connected, struct np_cut_state *state)
 {
@@ -148,7 +159,7 @@ static __always_inline bool np_cut_wants_open(struct np_cut_query *query, bool c
 	f.protocol = flow->protocol;
 	f.addr = flow->far_addr;
 	f.port = flow->far_port;
-	f.local = np_addr_is_loopback(&f.addr) || np_addr_kind(netns, &f.addr);
+	f.local = np_addr_is_loopback(&f.addr) || np_cut_far_kind(state, netns, &f.addr);
 	f.opening = f.protocol == NP_IPPROTO_TCP && query->seen.state == NP_TCP_SYN_SENT;
 	np_cut_facts_add(&f, query, netns);
 	if (state->pass == NP_CUT_LOCAL)
@@ -355,7 +366,9 @@ struct np_walk_state {
 	__u64 id; /* of their sandbox: they are noted with the one that they belong to */
 	struct np_rung rung;
 	__u32 from;   /* block */
-	__u32 orders; /* that were written */
+	__u32 orders; /* how many there are */
+	__u32 most;   /* that are written */
+	__u32 pad;
 };
 
 /* The daemon destroys them by SOCK_DESTROY: bpf_sock_destroy takes what an iterator shows, and nothing else. A function of its own, so
@@ -385,27 +398,33 @@ __noinline int np_cut_slot(struct np_walk_state *walk, const struct np_socket *s
 	if (query.seen.order.cookie != cookie || !query.seen.refs || /* as np_socket_stands() */
 	    !(protocol == NP_IPPROTO_TCP ? np_cut_tcp_wants(&query) : np_cut_udp_wants(&query)))
 		return 0;
-	at = walk->orders;
-	order = bpf_map_lookup_elem(&np_cut_orders, &at);
-	if (!order)
-		return 0; /* never: np_cut_block() */
-	*order = query.seen.order;
-	walk->orders++;
+	at = walk->orders++;
+	order = at < walk->most ? bpf_map_lookup_elem(&np_cut_orders, &at) : NULL;
+	if (order)
+		*order = query.seen.order;
 	return 0;
 }
 
-static long np_cut_block(__u32 index, void *data)
+static __always_inline void np_cut_block(struct np_walk_state *walk, const struct np_socket_block *block)
+{
+	for (int i = 0; block && i < NP_BLOCK_SLOTS; i++)
+		np_cut_slot(walk, &block->slots[i]);
+}
+
+/* Two blocks: while the memory of one is waited for, that of the other is on its way, too. */
+static long np_cut_blocks(__u32 index, void *data)
 {
 	struct np_walk_state *walk = data;
-	struct np_socket_key key = { .cgroup_id = walk->id, .block = walk->from + index };
-	struct np_socket_block *block = bpf_map_lookup_elem(&np_sockets, &key);
+	struct np_socket_key key = { .cgroup_id = walk->id, .block = walk->from + 2 * index };
+	struct np_socket_block *one = bpf_map_lookup_elem(&np_sockets, &key), *other;
 
-	if (!block)
-		return 0;
-	np_block_fetch(block);
-	for (int i = 0; i < NP_BLOCK_SLOTS; i++)
-		np_cut_slot(walk, &block->slots[i]);
-	return walk->orders > NP_CUT_ORDERS - NP_BLOCK_SLOTS; /* the next one's might find no room */
+	key.block++;
+	other = bpf_map_lookup_elem(&np_sockets, &key);
+	np_block_fetch(one);
+	np_block_fetch(other);
+	np_cut_block(walk, one);
+	np_cut_block(walk, other);
+	return walk->orders > NP_CUT_ORDERS - 2 * NP_BLOCK_SLOTS; /* the next ones' might find no room */
 }
 
 /* Run by the daemon, never attached: of the kinds of programs that can be run so, the other one (syscall) may sleep, and must
@@ -425,6 +444,7 @@ int np_cut_walk(struct __sk_buff *skb)
 		return -EPROTO;
 	walk.id = call->cgroup_id;
 	walk.from = call->from;
+	walk.most = call->most;
 	call->from = 0;
 	sandbox = bpf_map_lookup_elem(&np_sandboxes, &walk.id);
 	if (!sandbox)
@@ -437,10 +457,10 @@ int np_cut_walk(struct __sk_buff *skb)
 	if (walk.from >= blocks)
 		return 0;
 	end = blocks - walk.from > NP_BLOCKS_AT_ONCE ? walk.from + NP_BLOCKS_AT_ONCE : blocks;
-	done = bpf_loop(end - walk.from, np_cut_block, &walk, 0);
+	done = bpf_loop((end - walk.from + 1) / 2, np_cut_blocks, &walk, 0);
 	if (done < 0)
 		return done;
-	end = walk.from + (__u32)done;
+	end = walk.from + 2 * (__u32)done;
 	call = (void *)(long)skb->data;
 	if (end < blocks && (void *)(call + 1) <= (void *)(long)skb->data_end)
 		call->from = end;

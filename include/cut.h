@@ -53,6 +53,11 @@ struct np_cut_state {
 	__u32 busy; /* slots of np_sockets that a new socket was on its way into */
 	__u32 idle; /* sockets that lead nowhere yet, or listen */
 	__u64 in_flight; /* bytes handed to devices and still queued there: their sockets wait for another look */
+	/* The far end that was looked up last, and what was found: most connections of a sandbox lead to few places. */
+	struct np_addr far;
+	__u64 far_netns;
+	__u32 far_kind; /* np_addr_kind() and 1 more; 0: none was yet */
+	__u32 pad;
 };
 
 /* A connection between two sockets of this host, seen from one of them. */
@@ -97,10 +102,12 @@ struct np_socket_block {
 #define NP_SLOTS_LOST  (1u << 31) /* in np_sandbox.slots */
 
 /* What np_cut_walk is asked: the pass of np_cut over the sockets of one sandbox. Its orders are in np_cut_orders.
- * Returns how many; -ENOENT: there is no such sandbox; -EAGAIN: not all of its sockets are in np_sockets. */
+ * Returns how many there are; -ENOENT: there is no such sandbox; -EAGAIN: not all of its sockets are in np_sockets. */
 struct np_cut_walk {
 	__u32 version; /* NP_ABI_VERSION, else -EPROTO */
 	__u32 from;    /* in: the first block to look at; out: the next one; 0: that was all */
 	__u64 cgroup_id;
+	__u32 most; /* orders that are written: more are only counted, for somebody who would not carry them out now */
+	__u32 pad;
 };
-_Static_assert(sizeof(struct np_cut_walk) == 16, "np_cut_walk layout");
+_Static_assert(sizeof(struct np_cut_walk) == 24, "np_cut_walk layout");

@@ -266,7 +266,11 @@ static void orders_do(struct kernel *kernel, const struct cut_job *job, uint64_t
 /* The pass over the sockets of one sandbox. -EAGAIN: they are not all in its list, or would not go. */
 static int lists_walk(struct kernel *kernel, const struct cut_job *job, uint64_t cgroup_id, struct diag_result *done)
 {
-	struct np_cut_walk call = { .version = NP_ABI_VERSION, .cgroup_id = cgroup_id };
+	struct np_cut_walk call = {
+		.version = NP_ABI_VERSION,
+		.cgroup_id = cgroup_id,
+		.most = job->most && job->most < NP_CUT_ORDERS ? job->most : NP_CUT_ORDERS,
+	};
 	struct np_cut_walk next;
 	int n;
 

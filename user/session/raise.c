@@ -274,20 +274,24 @@ static void raise_cut(const struct cutting *c)
 		o->applied = r;
 }
 
-/* The wait for the disk, which a second thread has; and a look at the gate, which the one of the two takes that has time first. Neither needs
- * anything that the cut changes. */
+/* What an acknowledgement takes beside the cut: a second thread has the disk write, and whichever of the two has time first looks at the gate and
+ * at the database. None of this needs anything that the cut changes. */
 struct waiting {
 	struct service *service;
 	const struct session *session;
-	int written;	    /* 0 or -errno */
-	atomic_flag looked; /* one of them is at it */
+	struct record *record;
+	struct buf *line;
+	atomic_flag looked, asked; /* one of them is at it */
 	bool stands;
+	int written, checked; /* 0 or -errno */
 };
 
 static void raise_look(struct waiting *w)
 {
 	if (!atomic_flag_test_and_set(&w->looked))
 		w->stands = programs_stand(w->service, w->session);
+	if (!atomic_flag_test_and_set(&w->asked))
+		w->checked = record_check(w->service, w->session, w->record, w->line);
 }
 
 static void raise_wait(void *data)
@@ -315,7 +319,14 @@ static bool session_is_noted(struct service *service, const struct session *sess
 /* Steps 3 and 4 at the same time. */
 static void raise_beside(const struct cutting *c, struct record *record, struct buf *line)
 {
-	struct waiting waiting = { .service = c->service, .session = c->session, .looked = ATOMIC_FLAG_INIT };
+	struct waiting waiting = {
+		.service = c->service,
+		.session = c->session,
+		.record = record,
+		.line = line,
+		.looked = ATOMIC_FLAG_INIT,
+		.asked = ATOMIC_FLAG_INIT,
+	};
 	struct outcome *o = c->o;
 	struct sandbox *sandbox;
 
@@ -325,9 +336,8 @@ static void raise_beside(const struct cutting *c, struct record *record, struct 
 	failpoint_hold("after_record");
 	raise_cut(c);
 	raise_look(&waiting);
-	record_number(c->service, c->session, record, line);
 	beside_wait(c->service->beside);
-	o->recorded = record_end(c->service, c->session, record, waiting.written, &o->written);
+	o->recorded = record_end(c->service, c->session, record, waiting.written, waiting.checked, &o->written);
 	if (waiting.stands)
 		return;
 	for (sandbox = TAILQ_FIRST(&c->session->sandboxes); sandbox; sandbox = TAILQ_NEXT(sandbox, of_session))

@@ -79,17 +79,19 @@ bool record_begin(struct service *service, const struct session *session, const 
 	return store_raise_begin(service->config.store, &entry) == 0;
 }
 
-void record_number(struct service *service, const struct session *session, struct record *record, struct buf *line)
+int record_check(struct service *service, const struct session *session, struct record *record, struct buf *line)
 {
-	if (record->has_notice &&
-	    store_notice_next(service->config.store, session->name.text, &record->notice.number) == 0)
+	int r = store_raise_check(service->config.store, session->name.text, &record->notice.number);
+
+	if (!r && record->has_notice)
 		notice_to_json(session->name.text, &record->notice, line);
+	return r;
 }
 
-int record_end(struct service *service, struct session *session, const struct record *record, int written,
+int record_end(struct service *service, struct session *session, const struct record *record, int written, int checked,
 	       struct written *ret)
 {
-	int r = store_raise_end(service->config.store, written);
+	int r = store_raise_end(service->config.store, written, checked);
 
 	*ret = (struct written){ .notice = !r && record->has_notice };
 	if (!r)

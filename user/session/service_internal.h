@@ -270,12 +270,12 @@ struct written {
 void record_make(struct service *service, const struct session *session, const struct raise_request *request,
 		 struct record *ret);
 void record_free(struct record *record);
-/* A raise in steps, as store_raise_begin() has them: when record_begin() is true store_raise_write() is to be called, and its answer goes to
- * record_end(). False: record_write() does all. */
+/* A raise in steps, as store_raise_begin() has them: when record_begin() is true store_raise_write() and record_check() are to be called,
+ * and their answers go to record_end(). False: record_write() does all. line gets the notice as the file with the session's notices will
+ * have it; nothing, if that is not known yet. */
 bool record_begin(struct service *service, const struct session *session, const struct record *record);
-/* In between: line gets the notice as the file with the session's notices will have it. Nothing, if that is not known yet. */
-void record_number(struct service *service, const struct session *session, struct record *record, struct buf *line);
-int record_end(struct service *service, struct session *session, const struct record *record, int written,
+int record_check(struct service *service, const struct session *session, struct record *record, struct buf *line);
+int record_end(struct service *service, struct session *session, const struct record *record, int written, int checked,
 	       struct written *ret);
 /* Writes what stands. line as above. -E2BIG: written, but without the dataset. */
 int record_write(struct service *service, struct session *session, struct record *record, struct written *ret,

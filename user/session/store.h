@@ -123,17 +123,17 @@ int store_temporary_end(struct store *store, const char *name, uint64_t now_us);
 int store_session_raise(struct store *store, const char *name, const struct np_rung *rung,
 			const struct dataset_row *dataset, struct notice_row *notice, bool *ret_dataset_new);
 /*
- * The same in steps, for whoever cannot wait for all of it: an acknowledgement does not (raise_log.h). begin() makes sure that the database can be
- * written to, and locks it; write() has the raise on the disk, in a log of its own, on any thread; end() is told what that
- * said, and has the database follow as soon as somebody writes to it or asks for a session, and at the latest in the next store_tend().
- * When all three have succeeded the raise is on the disk. begin() fails where this way is not to be had: then
- * store_session_raise() does it. Nothing else is asked of the store between begin() and end(), but for store_notice_next().
+ * The same in steps, for whoever cannot wait for all of it: an acknowledgement does not (raise_log.h). After begin() write() has the raise on the
+ * disk, in a log of its own, and check() sees whether the database can be written to; each on any thread, and at the same
+ * time. end() is told what both said. When it returns 0 the raise is on the disk, and the database follows as soon as
+ * somebody writes to it or asks for a session, and at the latest in the next store_tend(). begin() fails where this way is not to be
+ * had: then store_session_raise() does it. Nothing else is asked of the store between begin() and end().
  */
 struct raise_entry;
 int store_raise_begin(struct store *store, const struct raise_entry *entry);
 int store_raise_write(struct store *store);
-int store_raise_end(struct store *store, int written);
-int store_notice_next(struct store *store, const char *name, uint32_t *ret_number); /* of the notice that comes next */
+int store_raise_check(struct store *store, const char *name, uint32_t *ret_number); /* of the session's next notice */
+int store_raise_end(struct store *store, int written, int checked);
 int store_catch_up(struct store *store); /* has the database follow now. -errno: it cannot, and the log has it */
 /* What followed is on the disk when it returns 0, and the log has room for other raises. To be called periodically. */
 int store_sync(struct store *store);

@@ -44,16 +44,6 @@ int store_notices_each(struct store *store, const char *name, uint32_t after,
 			       &(struct each){ .fn = &fn, .data = data });
 }
 
-int store_notice_next(struct store *store, const char *name, uint32_t *ret_number)
-{
-	uint64_t last = 0;
-	int r = sql_query(SQL_BIND(store->statements[STORE_NOTICE_LAST], sql_t(name)), &last);
-
-	if (!r)
-		*ret_number = (uint32_t)last + 1;
-	return r;
-}
-
 int store_reader_get(struct store *store, const char *name, const char *reader, uint32_t *ret_upto)
 {
 	uint64_t upto = 0;

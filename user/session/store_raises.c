@@ -61,22 +61,13 @@ void store_replayed_each(struct store *store, void (*fn)(void *data, const struc
 
 /* -- one raise ---------------------------------------------------------------------------- */
 
-/* The transaction has nothing in it, and ends with nothing: it is there so that nobody else has the database locked, and keeps others
- * from it until the raise is acknowledged. */
 int store_raise_begin(struct store *store, const struct raise_entry *entry)
 {
 	int r = store_catch_up(store);
 
 	if (!r && !wal_has_room(store))
 		r = -EAGAIN;
-	if (!r)
-		r = sql_begin(store->db);
-	if (r)
-		return r;
-	r = sql_moved(store->db);
-	if (!r)
-		r = raise_log_put(store->raises, entry, &store->logged);
-	return r ? sql_end(store->db, r) : 0;
+	return r ? r : raise_log_put(store->raises, entry, &store->logged);
 }
 
 int store_raise_write(struct store *store)
@@ -84,19 +75,36 @@ int store_raise_write(struct store *store)
 	return raise_log_write(store->raises);
 }
 
-int store_raise_end(struct store *store, int written)
+/* The transaction has nothing in it, and ends with nothing: it is there to see that nobody else has the database locked. */
+int store_raise_check(struct store *store, const char *name, uint32_t *ret_number)
+{
+	uint64_t last = 0;
+	int r = sql_begin(store->db);
+
+	if (!r)
+		r = sql_moved(store->db);
+	if (!r)
+		r = sql_query(SQL_BIND(store->statements[STORE_NOTICE_LAST], sql_t(name)), &last);
+	if (!r)
+		*ret_number = (uint32_t)last + 1;
+	sql_end(store->db, -ECANCELED);
+	return r;
+}
+
+int store_raise_end(struct store *store, int written, int checked)
 {
 	int r;
 
-	sql_end(store->db, -ECANCELED);
 	store->behind = true;
-	if (!written) {
+	if (!written && !checked) {
 		if (store->on_due)
 			store->on_due(store->on_due_data);
 		return 0;
 	}
 	r = store_catch_up(store);
-	return r ? r : store_sync(store);
+	if (!r && written)
+		r = store_sync(store);
+	return r;
 }
 
 int store_catch_up(struct store *store)
