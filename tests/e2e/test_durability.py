@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The disk: full, small, gone bad. What was acknowledged is on it; what could not be written is never acknowledged."""
+import contextlib
 import os
+import re
+import shutil
+import signal
+import sqlite3
+import tempfile
+import time
 
 import pytest
 
@@ -260,3 +267,164 @@ def test_damaged_record_is_not_believed(make_daemon):
         d.start()
         assert d.api.show(name)["level"] == "SECRET"
         box.close()
+
+
+# -- the log in front of the database ---------------------------------------------------------------
+
+
+def names(daemon, session):
+    return sorted(each["name"] for each in daemon.api.show(session)["datasets"])
+
+
+def used(daemon, word):
+    """A session, and a database whose log has room: the first writes of a daemon go the long way."""
+    session = new_session(word)
+    daemon.api.create(session, "PUBLIC")
+    daemon.api.create(new_session("other"), "PUBLIC")
+    daemon.api.escalate(new_session("more"), "INTERNAL")
+    time.sleep(1.2)  # a sweep
+    return session
+
+
+def released(daemon, session):
+    """Ended, forgotten with its level, and made again."""
+    daemon.api.end(session)
+    daemon.api.ok("POST", f"/v1/sessions/{session}/forget", {"level_too": True})
+    daemon.api.create(session, "PUBLIC")
+
+
+def test_what_was_forgotten_does_not_come_back(make_daemon):
+    daemon = make_daemon().start()
+    session = used(daemon, "released")
+    daemon.api.escalate(session, "SECRET", dataset="old")
+    released(daemon, session)
+    time.sleep(1.2)
+    daemon.restart("stop")
+    shown = daemon.api.show(session)
+    assert (shown["level"], shown["datasets"]) == ("PUBLIC", [])
+
+
+def test_a_raise_of_a_session_that_was_made_again(make_daemon):
+    """Its generations began anew: lower ones than those of its namesake, whose entries the log still has."""
+    daemon = make_daemon().start(failpoint="before_catch_up")
+    session = used(daemon, "again")
+    for level in ("INTERNAL", "CONFIDENTIAL"):
+        daemon.api.escalate(session, level, dataset="old")
+    released(daemon, session)
+    time.sleep(1.2)
+    daemon.arm("before_catch_up")
+    answer = daemon.api.escalate(session, "SECRET", dataset="new")
+    assert answer["generation"] == 2 and daemon.wait_death() == -9, "the fail point did not strike"
+    daemon.start()
+    shown = daemon.api.show(session)
+    assert (shown["level"], shown["mode"], shown["generation"]) == ("SECRET", "NONE", 2)
+    assert names(daemon, session) == ["new"]
+
+
+def test_a_raise_behind_one_that_could_not_be_recorded(make_daemon):
+    """Both have one generation."""
+    daemon = make_daemon().start(failpoint="before_catch_up")
+    session = used(daemon, "behind")
+    with contextlib.closing(sqlite3.connect(daemon.state_dir / "sessions.db", isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        status, answer = daemon.api.ask("POST", f"/v1/sessions/{session}/datasets", {"level": "SECRET", "dataset": "one"})
+        db.execute("ROLLBACK")
+        assert status == 507, answer
+        assert base.eventually(lambda: names(daemon, session) == ["one"], 10)  # the database has followed
+        daemon.arm("before_catch_up")
+        assert daemon.api.escalate(session, "SECRET", dataset="two")["generation"] == 2
+        assert daemon.wait_death() == -9, "the fail point did not strike"
+    daemon.start()
+    assert names(daemon, session) == ["one", "two"]
+
+
+# -- a disk that loses writes ------------------------------------------------------------------------
+
+
+class Thin:
+    """An ext4 on a device that is promised more room than there is, as thin pools are: what it has no room for it loses, and says so once."""
+
+    MEGABYTES = 24
+
+    def __init__(self, stack):
+        self.stack = stack
+        self.home = base.tempdir("thin")
+        stack.callback(base.drop_tempdir, self.home)
+        base.sh("mount", "-t", "tmpfs", "-o", f"size={self.MEGABYTES + 8}m", "tmpfs", self.home)
+        stack.callback(lambda: base.sh("umount", "-l", self.home, check=False))
+        self.image, self.ballast = self.home / "image", self.home / "ballast"
+        base.sh("dd", "if=/dev/zero", f"of={self.image}", "bs=1M", f"count={self.MEGABYTES}")
+        base.sh("mkfs.ext4", "-q", "-b", "4096", "-E", "nodiscard,lazy_itable_init=0", self.image)
+        base.sh("fallocate", "-l", f"{self.MEGABYTES}M", self.image)  # mkfs leaves holes
+        self.dir = self.mounted(self.image, "a")
+
+    def mounted(self, image, word):
+        at = self.home / word
+        at.mkdir()
+        device = base.sh("losetup", "-f", "--show", image).stdout.strip()
+        self.stack.callback(lambda: base.sh("losetup", "-d", device, check=False))
+        base.sh("mount", "-o", "errors=continue", device, at)
+        self.stack.callback(lambda: base.sh("umount", "-l", at, check=False))
+        return at
+
+    def lose(self, path):
+        """Writes to the places of a file from the last that is not all zeros on fail from now on: a loop device tells of those alone whose
+        first block fails."""
+        base.sh("sync", "-f", path)
+        extents = re.findall(r"^\s*\d+:\s*\d+\.\.\s*\d+:\s*(\d+)\.\.\s*(\d+):", base.sh("filefrag", "-v", "-b4096", path).stdout, re.M)
+        blocks = [b for first, last in extents for b in range(int(first), int(last) + 1)]
+        image = self.image.read_bytes()
+        used = max(i for i, b in enumerate(blocks) if image[b * 4096 : (b + 1) * 4096].strip(b"\0"))
+        assert used + 1 < len(blocks), "nothing of it is free"
+        for b in blocks[used:]:
+            base.sh("fallocate", "-p", "-o", b * 4096, "-l", 4096, self.image)
+        fd = os.open(self.ballast, os.O_WRONLY | os.O_CREAT)
+        with contextlib.suppress(OSError):
+            while True:
+                os.write(fd, bytes(4096))
+        os.close(fd)
+
+    def well(self):
+        self.ballast.unlink()
+
+    def power_failure(self):
+        """What the device has right now, mounted again elsewhere."""
+        copy = self.stack.enter_context(tempfile.NamedTemporaryFile(prefix=f"{base.PREFIX}-image-", dir="/var/tmp"))
+        shutil.copy(self.image, copy.name)
+        return self.mounted(copy.name, "b")
+
+
+def fails(fd):
+    try:
+        os.fdatasync(fd)
+    except OSError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("loses", [True, False], ids=["loses", "control"])
+def test_a_write_that_is_lost(make_daemon, loses):
+    """A commit that waits for no disk is lost on its way, and the disk is well again. A later one that is acknowledged is there after a power
+    failure, behind it in the database's log."""
+    with contextlib.ExitStack() as stack:
+        thin = Thin(stack)
+        state = thin.dir / "state"
+        state.mkdir()
+        daemon = make_daemon(state_dir=state).start()
+        victim, wal = used(daemon, "victim"), os.open(state / "sessions.db-wal", os.O_RDONLY)
+        stack.callback(os.close, wal)
+        if loses:
+            thin.lose(state / "sessions.db-wal")
+        daemon.api.escalate(victim, "SECRET", dataset="lost")  # which the log in front of it has
+        if loses:
+            assert base.eventually(lambda: fails(wal), 5)  # the kernel has tried, and gives up
+            thin.well()
+        time.sleep(2.2)  # sweeps, which bring it to the disk
+        later = new_session("later")
+        daemon.api.create(later, "SECRET")
+        copy = thin.power_failure()
+        base.reap(daemon.process, signal.SIGKILL)
+        again = make_daemon(state_dir=copy / "state").start()
+        stack.callback(again.stop)
+        assert again.api.show(later)["level"] == "SECRET"
+        assert again.api.show(victim)["level"] == "SECRET" and names(again, victim) == ["lost"]

@@ -5,28 +5,28 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #ifdef NP_FAILPOINTS
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static inline void failpoint(const char *name)
+/* Will it die at this name? Then what goes on beside that place waits, or is waited for, so that it is known what had happened. */
+static inline bool failpoint_is(const char *name)
 {
 	const char *wanted = getenv("NETPAWL_FAILPOINT");
 
-	if (wanted && !strcmp(wanted, name))
+	return wanted && !strcmp(wanted, name);
+}
+
+static inline void failpoint(const char *name)
+{
+	if (failpoint_is(name))
 		raise(SIGKILL);
 }
 
-/* If a test has the daemon die at this name in another thread, waits for that: what follows here has not happened when it dies. */
-static inline void failpoint_hold(const char *name)
-{
-	const char *wanted = getenv("NETPAWL_FAILPOINT");
-
-	while (wanted && !strcmp(wanted, name))
-		pause();
-}
 /* A bound that a test would take too long, or may not, go beyond: it sets this variable to a lower one. */
 static inline unsigned failpoint_bound(const char *variable, unsigned bound)
 {
@@ -46,8 +46,9 @@ static inline unsigned failpoint_bound(const char *variable, unsigned bound)
 	return bound;
 }
 
-static inline void failpoint_hold(const char *name)
+static inline bool failpoint_is(const char *name)
 {
 	(void)name;
+	return false;
 }
 #endif

@@ -110,7 +110,7 @@ struct gate {
 	/* Is every part of the gate in place, so that a raise may be acknowledged? Puts back what it can. -errno with words
 	 * for what is gone. May be NULL. */
 	int (*whole)(void *ctx, char problem[static 512]);
-	/* Is it? Changes nothing, and may be called on another thread while this one cuts. May be NULL: then whole() is asked. */
+	/* Is it? Changes nothing. May be NULL: then whole() is asked. */
 	bool (*stands)(void *ctx);
 
 	/* What runs as this process of the sandbox, for people to read; -ESRCH: it is gone, or another sandbox's by now. May be

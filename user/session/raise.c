@@ -11,8 +11,8 @@
  *      origins' side; a socket that the kernel cuts under them would only look like a client that
  *      went away.
  *   4. record: on disk. That is a wait, and neither of the last two needs the other: when the kernel has
- *      noted which sandboxes are to be cut, a second thread writes the raise to the disk (raise_log.h) while
- *      this one cuts. The database follows when the answer is on its way.
+ *      noted which sandboxes are to be cut, the disk begins to write the raise (raise_log.h), and it is waited
+ *      for after the cut. The database follows when the answer is on its way.
  * Each step leaves things tighter than the steps after it know, so a crash or a failure between two
  * of them is never a loosening:
  *   - kernel raised, inspectors not: the gate stops the sandbox's packets. Inspectors end with their
@@ -25,11 +25,9 @@
  * Reports on requests that arrive meanwhile wait until the verb is over: see verb_end().
  */
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/beside.h"
 #include "base/failpoint.h"
 #include "session/questions_internal.h"
 #include "session/raise_outcome.h"
@@ -220,23 +218,27 @@ static int session_attached(struct service *service, struct session *session, st
 	return 0;
 }
 
-/* Is every program in its place, or nobody there whom they would have to hold? On any thread. */
-static bool programs_stand(const struct service *service, const struct session *session)
+/* Is every program in its place? */
+static bool programs_stand(const struct service *service)
 {
 	const struct gate *gate = &service->config.gate;
 
-	return TAILQ_EMPTY(&session->sandboxes) || !gate->whole || service->whole ||
-	       (gate->stands && gate->stands(gate->ctx));
+	return !gate->whole || service->whole || (gate->stands && gate->stands(gate->ctx));
 }
 
-/* Puts back what is gone of it. */
-static int session_whole(struct service *service, const struct session *session, struct failure *ret_failure)
+int service_whole(struct service *service, struct failure *ret_failure)
 {
 	const struct gate *gate = &service->config.gate;
 	char problem[512] = "";
-	int r = programs_stand(service, session) ? 0 : gate->whole(gate->ctx, problem);
+	int r = programs_stand(service) ? 0 : gate->whole(gate->ctx, problem);
 
 	return r ? service_fail(ret_failure, NP_R_NOT_WHOLE, r, "%s", problem) : 0;
+}
+
+/* Where nobody is there whom programs would have to hold, it does not matter. */
+static int session_whole(struct service *service, const struct session *session, struct failure *ret_failure)
+{
+	return TAILQ_EMPTY(&session->sandboxes) ? 0 : service_whole(service, ret_failure);
 }
 
 /* Step 3 of a raise, and what has to be true for its acknowledgement. */
@@ -274,36 +276,6 @@ static void raise_cut(const struct cutting *c)
 		o->applied = r;
 }
 
-/* What an acknowledgement takes beside the cut: a second thread has the disk write, and whichever of the two has time first looks at the gate and
- * at the database. None of this needs anything that the cut changes. */
-struct waiting {
-	struct service *service;
-	const struct session *session;
-	struct record *record;
-	struct buf *line;
-	atomic_flag looked, asked; /* one of them is at it */
-	bool stands;
-	int written, checked; /* 0 or -errno */
-};
-
-static void raise_look(struct waiting *w)
-{
-	if (!atomic_flag_test_and_set(&w->looked))
-		w->stands = programs_stand(w->service, w->session);
-	if (!atomic_flag_test_and_set(&w->asked))
-		w->checked = record_check(w->service, w->session, w->record, w->line);
-}
-
-static void raise_wait(void *data)
-{
-	struct waiting *w = data;
-
-	failpoint_hold("after_cut");
-	w->written = store_raise_write(w->service->config.store);
-	failpoint("after_record");
-	raise_look(w);
-}
-
 /* May it be recorded before it is cut? When the kernel has noted what is to be cut, for the next daemon. */
 static bool session_is_noted(struct service *service, const struct session *session)
 {
@@ -316,29 +288,28 @@ static bool session_is_noted(struct service *service, const struct session *sess
 	return is;
 }
 
-/* Steps 3 and 4 at the same time. */
+/* Steps 3 and 4 at the same time: the disk writes while this cuts, and looks at the gate and at the database. Neither look needs anything
+ * that the cut changes. */
 static void raise_beside(const struct cutting *c, struct record *record, struct buf *line)
 {
-	struct waiting waiting = {
-		.service = c->service,
-		.session = c->session,
-		.record = record,
-		.line = line,
-		.looked = ATOMIC_FLAG_INIT,
-		.asked = ATOMIC_FLAG_INIT,
-	};
+	struct store *store = c->service->config.store;
 	struct outcome *o = c->o;
 	struct sandbox *sandbox;
+	bool stands;
+	int checked;
 
+	if (!failpoint_is("after_cut"))
+		store_raise_write(store);
+	if (failpoint_is("after_record"))
+		store_raise_wait(store);
+	failpoint("after_record");
 	if (!o->applied)
 		o->applied = session_attached(c->service, c->session, c->failure);
-	beside_begin(c->service->beside, raise_wait, &waiting);
-	failpoint_hold("after_record");
 	raise_cut(c);
-	raise_look(&waiting);
-	beside_wait(c->service->beside);
-	o->recorded = record_end(c->service, c->session, record, waiting.written, waiting.checked, &o->written);
-	if (waiting.stands)
+	stands = TAILQ_EMPTY(&c->session->sandboxes) || programs_stand(c->service);
+	checked = record_check(c->service, c->session, record, line);
+	o->recorded = record_end(c->service, c->session, record, store_raise_wait(store), checked, &o->written);
+	if (stands)
 		return;
 	for (sandbox = TAILQ_FIRST(&c->session->sandboxes); sandbox; sandbox = TAILQ_NEXT(sandbox, of_session))
 		sandbox->uncut = true;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/disk_write.h"
 #include "base/fs.h"
 
 #define RAISE_BLOCKS 64 /* raises between two times that the store is on the disk, which it is each second at least */
@@ -29,10 +30,11 @@ struct block_head {
 _Static_assert(sizeof(struct block_head) == 80, "block_head layout: also that nothing is padded");
 
 struct raise_log {
+	_Alignas(RAISE_BLOCK) char block[RAISE_BLOCK]; /* of the entry that was put last */
+	struct disk_write write;		       /* its way to the disk */
 	int fd;
 	char path[FS_PATH_SIZE];
-	uint64_t last, settled;	 /* numbers: of the newest entry, and as raise_log_settled() says */
-	char block[RAISE_BLOCK]; /* of the entry that was put last */
+	uint64_t last, settled; /* numbers: of the newest entry, and as raise_log_settled() says */
 };
 
 /* -- one block ---------------------------------------------------------------------------- */
@@ -185,17 +187,20 @@ static int last_note(void *data, const struct raise_read *read)
 
 int raise_log_open(const char *path, struct raise_log **ret)
 {
-	struct raise_log *log = calloc(1, sizeof(*log));
+	struct raise_log *log = aligned_alloc(RAISE_BLOCK, sizeof(*log));
 	int r;
 
 	if (!log)
 		return -ENOMEM;
+	*log = (struct raise_log){ .write = DISK_WRITE_INIT };
 	log->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 	r = log->fd < 0 ? -errno : fs_path(log->path, "%s", path);
 	if (r == 0)
 		r = file_lay_out(log->fd);
 	if (r == 0)
 		r = raise_log_each(log, last_note, log);
+	if (r == 0)
+		r = disk_write_open(&log->write, log->fd);
 	log->settled = log->last;
 	if (r < 0) {
 		raise_log_close(log);
@@ -209,6 +214,7 @@ void raise_log_close(struct raise_log *log)
 {
 	if (!log)
 		return;
+	disk_write_close(&log->write);
 	cleanup_close(&log->fd);
 	free(log);
 }
@@ -281,25 +287,35 @@ int raise_log_put(struct raise_log *log, const struct raise_entry *entry, uint64
 		return -EAGAIN;
 	if (!file_is_there(log))
 		return -ESTALE;
+	disk_write_wait(&log->write); /* one that nobody waited for has the block */
 	r = raise_block_write(entry, number, log->block);
 	if (r < 0)
 		return r;
 	*ret_number = log->last = number;
+	disk_write_take(&log->write, log->block, RAISE_BLOCK, block_at(number));
 	return 0;
 }
 
-int raise_log_write(struct raise_log *log)
+void raise_log_write(struct raise_log *log)
 {
-	ssize_t n = pwrite(log->fd, log->block, RAISE_BLOCK, block_at(log->last));
+	disk_write_begin(&log->write);
+}
 
-	if (n != RAISE_BLOCK)
-		return n < 0 ? -errno : -ENOSPC;
-	return fdatasync(log->fd) < 0 ? -errno : 0;
+int raise_log_wait(struct raise_log *log)
+{
+	return disk_write_wait(&log->write);
 }
 
 int raise_log_last(const struct raise_log *log, struct raise_read *ret)
 {
 	return raise_block_read(log->block, ret);
+}
+
+uint64_t raise_log_follow(struct raise_log *log, uint64_t number)
+{
+	if (number > log->last)
+		log->last = log->settled = number;
+	return log->last;
 }
 
 void raise_log_settled(struct raise_log *log, uint64_t number)

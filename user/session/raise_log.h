@@ -2,7 +2,8 @@
 /*
  * The log in front of the store, for raises. An acknowledgement waits until a raise is on the disk, and a commit of SQLite that waits
  * for it costs more than the disk alone: several pages, each written at an odd place. Here a raise is one block of a file that
- * is laid out already, and one fdatasync; the commit, which need not be synced then, follows when the answer is on its way.
+ * is laid out already, which the kernel writes while the raise goes on (base/disk_write.h); the commit, which need not be synced then,
+ * follows when the answer is on its way.
  *
  * What SQLite has not, or loses when the kernel ends, is in here, and goes into the store at the next start (store_raises.c). An
  * entry is whole or not there at all: a digest covers it, and no two share a block, so that a crash while one is written harms no other.
@@ -45,11 +46,14 @@ void raise_log_close(struct raise_log *log); /* NULL is fine */
 /* Every entry that is whole, the oldest first. Stops at a negative answer of fn and returns it. */
 int raise_log_each(const struct raise_log *log, int (*fn)(void *data, const struct raise_read *read), void *data);
 
-/* Takes an entry, which raise_log_write() writes. *ret_number is its. -EAGAIN: its block has one of which the store may not be sure yet, see
+/* Takes an entry, which raise_log_write() begins to write. *ret_number is its. -EAGAIN: its block has one of which the store may not be sure yet, see
  * raise_log_settled(). -E2BIG: it does not fit. -ESTALE: the file was removed. */
 int raise_log_put(struct raise_log *log, const struct raise_entry *entry, uint64_t *ret_number);
-int raise_log_write(struct raise_log *log); /* it is on the disk when this returns 0. On any thread */
+void raise_log_write(struct raise_log *log);
+int raise_log_wait(struct raise_log *log); /* it is on the disk when this returns 0, whoever began it */
 /* The entry that was put last. */
 int raise_log_last(const struct raise_log *log, struct raise_read *ret);
+/* The next number will be higher than this one, too. The highest that there is. */
+uint64_t raise_log_follow(struct raise_log *log, uint64_t number);
 /* The store has all entries up to this number on the disk: their blocks may be used again. */
 void raise_log_settled(struct raise_log *log, uint64_t number);

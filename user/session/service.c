@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/sql.h"
-#include "base/beside.h"
 #include "session/questions_internal.h"
 #include "session/service_internal.h"
 #include "vocab/limits.h"
@@ -86,7 +85,6 @@ int service_new(const struct service_config *config, struct service **ret)
 		free(service);
 		return -EIO;
 	}
-	service->beside = beside_new(); /* without it things are done one after the other */
 	*ret = service;
 	return 0;
 }
@@ -97,7 +95,6 @@ void service_free(struct service *service)
 
 	if (!service)
 		return;
-	beside_free(service->beside);
 	forwards_free(service);
 	questions_free(service);
 	decisions_free(service);

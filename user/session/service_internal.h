@@ -148,7 +148,6 @@ TAILQ_HEAD(awaited_list, awaited);
 
 struct service {
 	struct service_config config;
-	struct beside *beside; /* waits for the disk while a raise cuts */
 	struct table questions_by_key;
 	struct question_list questions;	 /* in the order they came */
 	struct question_list unrecorded; /* that are over, and the record does not know it yet */
@@ -270,13 +269,15 @@ struct written {
 void record_make(struct service *service, const struct session *session, const struct raise_request *request,
 		 struct record *ret);
 void record_free(struct record *record);
-/* A raise in steps, as store_raise_begin() has them: when record_begin() is true store_raise_write() and record_check() are to be called,
- * and their answers go to record_end(). False: record_write() does all. line gets the notice as the file with the session's notices will
+/* A raise in steps, as store_raise_begin() has them: when record_begin() is true store_raise_write(), store_raise_wait() and record_check()
+ * are to be called, and the answers of the last two go to record_end(). False: record_write() does all. line gets the notice as the file with the session's notices will
  * have it; nothing, if that is not known yet. */
 bool record_begin(struct service *service, const struct session *session, const struct record *record);
 int record_check(struct service *service, const struct session *session, struct record *record, struct buf *line);
 int record_end(struct service *service, struct session *session, const struct record *record, int written, int checked,
 	       struct written *ret);
+/* Is every program of the gate in its place? Puts back what is gone, or fails. */
+int service_whole(struct service *service, struct failure *ret_failure);
 /* Writes what stands. line as above. -E2BIG: written, but without the dataset. */
 int record_write(struct service *service, struct session *session, struct record *record, struct written *ret,
 		 struct buf *line);

@@ -31,6 +31,8 @@ int begin_synced(struct store *store)
 {
 	int r = store_catch_up(store);
 
+	if (!r)
+		r = wal_mend(store); /* what was committed before may be in pieces */
 	if (!r && store->unsynced)
 		r = sql_exec(store->db, "PRAGMA synchronous = FULL");
 	if (r)

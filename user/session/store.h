@@ -123,15 +123,16 @@ int store_temporary_end(struct store *store, const char *name, uint64_t now_us);
 int store_session_raise(struct store *store, const char *name, const struct np_rung *rung,
 			const struct dataset_row *dataset, struct notice_row *notice, bool *ret_dataset_new);
 /*
- * The same in steps, for whoever cannot wait for all of it: an acknowledgement does not (raise_log.h). After begin() write() has the raise on the
- * disk, in a log of its own, and check() sees whether the database can be written to; each on any thread, and at the same
- * time. end() is told what both said. When it returns 0 the raise is on the disk, and the database follows as soon as
+ * The same in steps, for whoever cannot wait for all of it: an acknowledgement does not (raise_log.h). After begin() write() sets the raise on its way
+ * to the disk, in a log of its own, and wait() waits until it is there; meanwhile check() sees whether the database can be written to. end()
+ * is told what these two said. When it returns 0 the raise is on the disk, and the database follows as soon as
  * somebody writes to it or asks for a session, and at the latest in the next store_tend(). begin() fails where this way is not to be
  * had: then store_session_raise() does it. Nothing else is asked of the store between begin() and end().
  */
 struct raise_entry;
 int store_raise_begin(struct store *store, const struct raise_entry *entry);
-int store_raise_write(struct store *store);
+void store_raise_write(struct store *store);
+int store_raise_wait(struct store *store);
 int store_raise_check(struct store *store, const char *name, uint32_t *ret_number); /* of the session's next notice */
 int store_raise_end(struct store *store, int written, int checked);
 int store_catch_up(struct store *store); /* has the database follow now. -errno: it cannot, and the log has it */

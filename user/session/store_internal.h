@@ -10,6 +10,9 @@
 
 /* Statements that are prepared once. X(NAME, SQL) */
 #define STORE_STATEMENTS(X)                                                                                      \
+	X(RAISES_GET, "SELECT value + 1 FROM meta WHERE key = 'raises'")                                         \
+	X(RAISES_PUT, "INSERT INTO meta (key, value) VALUES ('raises', ?1)"                                      \
+		      " ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)")                     \
 	X(SESSION_REVIVE, "UPDATE sessions SET ended_us = NULL, level = max(level, ?2), mode = max(mode, ?3),"   \
 			  " generation = max(generation, ?4), used_us = ?5, workspace_due = 0"                   \
 			  " WHERE name = ?1 AND ended_us IS NOT NULL")                                           \
@@ -135,6 +138,8 @@ struct store {
 	void (*on_due)(void *data); /* it is time for store_tend(); NULL: nobody asks */
 	void *on_due_data;
 	bool unsynced; /* commits may not wait for the disk: see begin_synced() */
+	int wal_fd;
+	bool wal_torn; /* a write to it has failed, or may have: nothing is said to be on the disk before wal_mend() */
 	/* The log in front of it, and numbers of its entries: of the last one, of the last that is in the database, of the last that the
 	 * database has on the disk. */
 	struct raise_log *raises;
@@ -174,7 +179,9 @@ int each_row_of(struct store *store, sqlite3_stmt *statement, const char *name, 
 
 /* store_wal.c */
 void wal_watch(struct store *store);
+int wal_open(struct store *store);
 bool wal_has_room(const struct store *store); /* a commit does not make its file grow */
+int wal_mend(struct store *store); /* if a write of it has failed since it was asked last, all of it is written again */
 
 /* Inside of a transaction: what store_session_raise() does. */
 int raise_write(struct store *store, const char *name, const struct np_rung *rung, const struct dataset_row *dataset,

@@ -273,6 +273,7 @@ int store_open(const char *path, struct store **ret)
 	store = calloc(1, sizeof(*store));
 	if (!store)
 		return -ENOMEM;
+	store->wal_fd = -1;
 	r = sqlite3_open_v2(path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE, NULL);
 	r = sql_errno(store->db, r);
 	if (!r) {
@@ -286,6 +287,8 @@ int store_open(const char *path, struct store **ret)
 		r = store_settle(store);
 	if (!r)
 		r = store_prepare(store);
+	if (!r)
+		r = wal_open(store);
 	if (!r)
 		r = raises_open(store, path);
 	if (!r)
@@ -307,7 +310,9 @@ void store_close(struct store *store)
 	store_catch_up(store); /* what fails here is done at the next start */
 	for (unsigned i = 0; i < STORE_STATEMENT_COUNT; i++)
 		sqlite3_finalize(store->statements[i]);
+	wal_mend(store); /* closing it makes a checkpoint */
 	sqlite3_close(store->db);
+	cleanup_close(&store->wal_fd);
 	raise_log_close(store->raises);
 	free(store);
 }

@@ -15,27 +15,47 @@ int raises_open(struct store *store, const char *path)
 	return r < 0 ? r : raise_log_open(log, &store->raises);
 }
 
-/* Inside of a transaction. Bookkeeping is no reason to lose a raise: one dataset too many is left out. */
+/* Entries up to this number are in the database. Whether one is cannot be told from what it says: of a session that was forgotten and made
+ * again generations begin anew, and two raises may have the same one when the first could not be recorded. */
+static int raises_note(struct store *store, uint64_t number)
+{
+	return sql_run(SQL_BIND(store->statements[STORE_RAISES_PUT], sql_n(number)), NULL);
+}
+
+/* Inside of a transaction, which notes that this entry is in the database. Bookkeeping is no reason to lose a raise: one dataset too many is left
+ * out. */
 static int raise_apply(struct store *store, const struct raise_read *read)
 {
 	const struct raise_entry *entry = &read->entry;
 	struct notice_row notice = read->notice, *due = entry->notice ? &notice : NULL;
 	int r = raise_write(store, entry->session, &entry->rung, entry->dataset, due, NULL);
 
-	return r == -E2BIG ? raise_write(store, entry->session, &entry->rung, NULL, due, NULL) : r;
+	if (r == -E2BIG)
+		r = raise_write(store, entry->session, &entry->rung, NULL, due, NULL);
+	return r ? r : raises_note(store, read->number);
 }
 
 /* -- at a start --------------------------------------------------------------------------- */
 
-/* What has its entry in the log was acknowledged, or about to be. The generation of a session goes up with each of its raises, so a row
- * that has the entry's has all of it. One without a row was forgotten since: rows are on the disk before they are raised. */
+struct replay {
+	struct store *store;
+	bool known; /* else the database is of a build that noted no number: a row that has an entry's generation has all of it, then */
+	uint64_t upto;
+};
+
+/* What has its entry in the log was acknowledged, or about to be. One without a row was forgotten since: rows are on the disk before they
+ * are raised. */
 static int raise_replay(void *data, const struct raise_read *read)
 {
-	struct store *store = data;
+	const struct replay *replay = data;
+	struct store *store = replay->store;
 	struct session_row row;
-	int r = store_session_get(store, read->entry.session, &row);
+	int r;
 
-	if (r == -ENOENT || (r == 0 && row.rung.generation >= read->entry.rung.generation))
+	if (replay->known && read->number <= replay->upto)
+		return 0;
+	r = store_session_get(store, read->entry.session, &row);
+	if (r == -ENOENT || (r == 0 && !replay->known && row.rung.generation >= read->entry.rung.generation))
 		return 0;
 	if (r == 0)
 		r = begin_synced(store);
@@ -49,7 +69,22 @@ static int raise_replay(void *data, const struct raise_read *read)
 
 int raises_replay(struct store *store)
 {
-	return raise_log_each(store->raises, raise_replay, store);
+	struct replay replay = { .store = store };
+	uint64_t next = 0, last;
+	int r = sql_query(store->statements[STORE_RAISES_GET], &next);
+
+	replay.known = next > 0;
+	replay.upto = next - 1;
+	if (!r)
+		r = raise_log_each(store->raises, raise_replay, &replay);
+	if (r)
+		return r;
+	/* A log that was made anew goes on where the one before ended. */
+	last = raise_log_follow(store->raises, replay.known ? replay.upto : 0);
+	if (replay.known && last == replay.upto)
+		return 0; /* nothing to note, and no disk to wait for */
+	r = begin_synced(store);
+	return sql_end(store->db, r ? r : raises_note(store, last));
 }
 
 void store_replayed_each(struct store *store, void (*fn)(void *data, const struct replayed_raise *raise), void *data)
@@ -70,9 +105,14 @@ int store_raise_begin(struct store *store, const struct raise_entry *entry)
 	return r ? r : raise_log_put(store->raises, entry, &store->logged);
 }
 
-int store_raise_write(struct store *store)
+void store_raise_write(struct store *store)
 {
-	return raise_log_write(store->raises);
+	raise_log_write(store->raises);
+}
+
+int store_raise_wait(struct store *store)
+{
+	return raise_log_wait(store->raises);
 }
 
 /* The transaction has nothing in it, and ends with nothing: it is there to see that nobody else has the database locked. */

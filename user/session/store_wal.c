@@ -33,27 +33,6 @@ static bool wal_is_due(const struct store *store)
 	return store->frames - store->settled >= SETTLE_AT || !wal_has_room(store);
 }
 
-static int on_commit(void *data, sqlite3 *db, const char *name, int frames)
-{
-	struct store *store = data;
-
-	if (frames < store->frames) /* it began anew */
-		store->settled = 0;
-	store->frames = frames;
-	if (!store->unsynced)
-		raises_settle(store);
-	if (frames >= SETTLE_MUST)
-		sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-	if (store->on_due && wal_is_due(store))
-		store->on_due(store->on_due_data);
-	return SQLITE_OK;
-}
-
-void wal_watch(struct store *store)
-{
-	sqlite3_wal_hook(store->db, on_commit, store);
-}
-
 void store_on_due(struct store *store, void (*fn)(void *data), void *data)
 {
 	store->on_due = fn;
@@ -83,20 +62,105 @@ static int wal_extend(struct store *store)
 	return 0;
 }
 
+/* -- a disk that fails -------------------------------------------------------------------- */
+
+/*
+ * What Linux could not write it takes for written from then on, and tells of it once for each descriptor: whoever only tries
+ * again hears that all is well, while the log on the disk has a hole that ends it for whoever reads it after a power failure. So
+ * this asks by a descriptor of its own, which hears of what SQLite's heard of, and writes the log again where something has failed.
+ */
+static bool wal_has_failed(const struct store *store)
+{
+	return store->wal_fd >= 0 && sync_file_range(store->wal_fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE) < 0;
+}
+
+static int wal_write_again(const struct store *store)
+{
+	sqlite3_file *file = NULL;
+	char piece[16 << 10];
+	off_t at = 0;
+	ssize_t n;
+
+	/* SQLite's descriptor hears of it here, and not in the next commit, which would be all right. */
+	if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) == SQLITE_OK && file &&
+	    file->pMethods)
+		file->pMethods->xSync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+	while ((n = pread(store->wal_fd, piece, sizeof(piece), at)) > 0) {
+		if (pwrite(store->wal_fd, piece, (size_t)n, at) != n)
+			return -EIO;
+		at += n;
+	}
+	return n < 0 ? -errno : 0;
+}
+
 /* What was committed is on the disk when this returns 0. */
 static int wal_sync(struct store *store)
 {
-	sqlite3_file *file = NULL;
-	int rc = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file);
+	int r;
 
-	if (rc == SQLITE_OK && file && file->pMethods)
-		rc = file->pMethods->xSync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
-	return sql_errno(store->db, rc);
+	store->wal_torn |= wal_has_failed(store);
+	r = store->wal_torn ? wal_write_again(store) : 0;
+	if (!r && fdatasync(store->wal_fd) < 0)
+		r = -errno;
+	store->wal_torn = r != 0;
+	return r;
+}
+
+int wal_mend(struct store *store)
+{
+	store->wal_torn |= wal_has_failed(store);
+	return store->wal_torn ? wal_sync(store) : 0;
+}
+
+int wal_open(struct store *store)
+{
+	char path[FS_PATH_SIZE];
+	struct stat st;
+	int r = fs_path(path, "%s-wal", sqlite3_db_filename(store->db, "main"));
+
+	if (r < 0)
+		return r;
+	store->wal_fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (store->wal_fd < 0 || fstat(store->wal_fd, &st) < 0)
+		return -errno;
+	/* Of one that was killed: nobody knows what its disk said. */
+	store->wal_torn = st.st_size > 0;
+	return wal_mend(store);
+}
+
+/* Only of a log that is on the disk: what the database gets has to be in a log that a start reads to its end. */
+static void wal_checkpoint(struct store *store)
+{
+	if (wal_mend(store) == 0)
+		sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+}
+
+static int on_commit(void *data, sqlite3 *db, const char *name, int frames)
+{
+	struct store *store = data;
+
+	(void)db;
+	(void)name;
+	if (frames < store->frames) /* it began anew */
+		store->settled = 0;
+	store->frames = frames;
+	if (!store->unsynced)
+		raises_settle(store);
+	if (frames >= SETTLE_MUST)
+		wal_checkpoint(store);
+	if (store->on_due && wal_is_due(store))
+		store->on_due(store->on_due_data);
+	return SQLITE_OK;
+}
+
+void wal_watch(struct store *store)
+{
+	sqlite3_wal_hook(store->db, on_commit, store);
 }
 
 int store_sync(struct store *store)
 {
-	int r = store->synced == store->written ? 0 : wal_sync(store);
+	int r = store->synced == store->written && !store->wal_torn ? 0 : wal_sync(store);
 
 	if (!r)
 		raises_settle(store);
@@ -110,7 +174,7 @@ void store_tend(struct store *store)
 	if (store_catch_up(store))
 		return; /* whoever writes next meets it, too */
 	if (store->frames - store->settled >= SETTLE_AT) {
-		sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+		wal_checkpoint(store);
 		store->settled = store->frames;
 	}
 	/* What fails here costs commits their time, and nothing else. It is not tried again at each of them. */

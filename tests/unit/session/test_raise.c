@@ -3,6 +3,24 @@
 #include "fake.h"
 #include "vocab/limits.h"
 
+static struct {
+	unsigned count;
+	int says;
+	bool after_cut, before_event;
+} disk_wait;
+
+/* The wait for the disk, and what had happened by then. */
+static int disk_waited(struct store *store)
+{
+	int r = store_raise_wait(store);
+
+	disk_wait.count++;
+	disk_wait.after_cut = strstr(fake.log, "cut 101");
+	disk_wait.before_event = !strstr(fake.log, "event raised");
+	return r ? r : disk_wait.says;
+}
+#define store_raise_wait disk_waited
+
 #include "session/raise.c"
 #include "session/raise_log.h"
 
@@ -122,6 +140,37 @@ static void test_the_disk_writes_while_it_cuts(void **state)
 	assert_int_not_equal(escalate("alice/new", LEVEL_SECRET, NULL, NULL), 0);
 	fake.disk_full = false;
 	assert_int_equal(stored("bob/other").rung.level, LEVEL_SECRET);
+}
+
+/* Nobody is answered, and nothing is said, before the disk has said that the raise is there. What the log's disk refuses the database has to have on
+ * its own. */
+static void test_an_acknowledgement_waits_for_the_disk(void **state)
+{
+	(void)state;
+	made("a/b");
+	store_tend(fake.store);
+	fake_reset(0);
+	fake.notes_cuts = true;
+	memset(&disk_wait, 0, sizeof(disk_wait));
+	assert_int_equal(escalate("a/b", LEVEL_CONFIDENTIAL, "c.csv", NULL), 0);
+	assert_int_equal(disk_wait.count, 1);
+	assert_true(disk_wait.after_cut && disk_wait.before_event);
+	assert_false(strstr(fake.log, "commit"));
+	store_tend(fake.store);
+	fake_reset(0);
+	disk_wait.says = -EIO;
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, "s.csv", NULL), 0);
+	assert_int_equal(disk_wait.count, 2);
+	assert_non_null(strstr(fake.log, "commit\nevent raised"));
+	fake_again();
+	made("a/b");
+	store_tend(fake.store);
+	fake_reset(0);
+	fake.notes_cuts = true;
+	fake.disk_full = true; /* nor can the database */
+	assert_int_not_equal(escalate("a/b", LEVEL_SECRET, "s.csv", NULL), 0);
+	assert_int_equal(disk_wait.count, 3);
+	disk_wait.says = 0;
 }
 
 /* Without the kernel's note a crash between the record and the cut would leave connections open: then it cuts first, and the disk
@@ -537,6 +586,7 @@ int main(void)
 		fake_test(test_order_is_kernel_cut_record_acknowledge),
 		fake_test(test_order_is_kernel_inspectors_cut_record_reports),
 		fake_test(test_the_disk_writes_while_it_cuts),
+		fake_test(test_an_acknowledgement_waits_for_the_disk),
 		fake_test(test_what_is_not_noted_is_cut_first),
 		fake_test(test_without_the_log),
 		fake_test(test_programs_that_are_gone),

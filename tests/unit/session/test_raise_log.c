@@ -205,7 +205,7 @@ static uint64_t put(void)
 	struct raise_read read;
 
 	assert_int_equal(raise_log_put(raises, &whole, &number), 0);
-	assert_int_equal(raise_log_write(raises), 0);
+	assert_int_equal(raise_log_wait(raises), 0);
 	assert_int_equal(raise_log_last(raises, &read), 0);
 	assert_int_equal(read.number, number);
 	assert_whole(&read, true, true);

@@ -57,8 +57,8 @@ static void copy(const char *suffix)
 {
 	char command[512];
 
-	snprintf(command, sizeof(command), "rm -f %s%s; test ! -e %s%s || cp %s%s %s%s", disk, suffix, path, suffix, path,
-		 suffix, disk, suffix);
+	snprintf(command, sizeof(command), "rm -f %s%s; test ! -e %s%s || cp %s%s %s%s", disk, suffix, path, suffix,
+		 path, suffix, disk, suffix);
 	assert_int_equal(system(command), 0);
 }
 
@@ -138,7 +138,27 @@ static void log_only(const struct raise_entry *entry)
 	uint64_t number;
 
 	assert_int_equal(raise_log_put(store->raises, entry, &number), 0);
-	assert_int_equal(raise_log_write(store->raises), 0);
+	assert_int_equal(raise_log_wait(store->raises), 0);
+}
+
+/* The same, and somebody has seen to them. */
+static void all_are_in_the_database(void)
+{
+	assert_int_equal(begin_synced(store), 0);
+	assert_int_equal(sql_end(store->db, raises_note(store, raise_log_follow(store->raises, 0))), 0);
+}
+
+/* A database of a build that noted no numbers. */
+static void numbers_forgotten(void)
+{
+	assert_int_equal(sql_exec(store->db, "DELETE FROM meta WHERE key = 'raises'"), 0);
+}
+
+static void acknowledged(const struct raise_entry *entry)
+{
+	assert_int_equal(store_raise_begin(store, entry), 0);
+	store_raise_write(store);
+	assert_int_equal(store_raise_end(store, store_raise_wait(store), 0), 0);
 }
 
 static void test_the_machine_ends_after_the_log(void **state)
@@ -149,7 +169,7 @@ static void test_the_machine_ends_after_the_log(void **state)
 	put("a/b");
 	database_synced();
 	assert_int_equal(store_raise_begin(store, &entry), 0);
-	assert_int_equal(store_raise_write(store), 0);
+	assert_int_equal(store_raise_wait(store), 0);
 	machine_ends();
 	assert_raised("a/b", 2);
 	assert_int_equal(replayed(), 1);
@@ -170,7 +190,7 @@ static void test_the_machine_ends_after_the_commit(void **state)
 	put("a/b");
 	database_synced();
 	assert_int_equal(store_raise_begin(store, &entry), 0);
-	assert_int_equal(store_raise_write(store), 0);
+	assert_int_equal(store_raise_wait(store), 0);
 	assert_int_equal(store_raise_check(store, "a/b", &number), 0);
 	assert_int_equal(number, 1);
 	assert_int_equal(store_raise_end(store, 0, 0), 0);
@@ -189,7 +209,7 @@ static void test_the_machine_ends_after_all_is_on_the_disk(void **state)
 	(void)state;
 	put("a/b");
 	assert_int_equal(store_raise_begin(store, &entry), 0);
-	assert_int_equal(store_raise_write(store), 0);
+	assert_int_equal(store_raise_wait(store), 0);
 	assert_int_equal(store_raise_end(store, 0, 0), 0);
 	assert_int_equal(store_catch_up(store), 0);
 	assert_int_equal(store_sync(store), 0);
@@ -213,6 +233,7 @@ static void test_old_entries(void **state)
 	log_only(&one);
 	log_only(&other);
 	log_only(&never);
+	all_are_in_the_database();
 	assert_int_equal(store_session_raise(store, "a/b", &RUNG(LEVEL_SECRET, NP_NONE, 7), NULL, NULL, NULL), 0);
 	assert_int_equal(store_session_end(store, "c/d", false, 5), 0);
 	assert_int_equal(session_name_parse("c/d", &name, &problem), 0);
@@ -227,6 +248,105 @@ static void test_old_entries(void **state)
 	assert_int_equal(replayed(), 0);
 }
 
+/* The same of such a database, of which generations alone tell. */
+static void test_entries_of_a_build_without_numbers(void **state)
+{
+	struct raise_entry one = entry_of("a/b", 2), two = entry_of("c/d", 2);
+	struct session_row row;
+
+	(void)state;
+	put("a/b");
+	put("c/d");
+	log_only(&one);
+	log_only(&two);
+	assert_int_equal(store_session_raise(store, "a/b", &RUNG(LEVEL_SECRET, NP_NONE, 2), NULL, NULL, NULL), 0);
+	numbers_forgotten();
+	database_synced();
+	machine_ends();
+	assert_int_equal(store_session_get(store, "a/b", &row), 0);
+	assert_int_equal(row.datasets, 0);
+	assert_raised("c/d", 2);
+	/* From then on numbers tell. */
+	one = entry_of("a/b", 2);
+	log_only(&one);
+	store_close(store);
+	assert_int_equal(store_open(disk, &store), 0);
+	assert_raised("a/b", 2);
+}
+
+/* Generations begin anew: what was raised before has no say, and what was raised after is not taken for it. */
+static void test_a_session_that_was_forgotten_and_made_again(void **state)
+{
+	struct raise_entry high = entry_of("a/b", 5), low = entry_of("a/b", 2);
+	struct session_name name;
+	struct session_row row;
+	const char *problem;
+
+	(void)state;
+	put("a/b");
+	acknowledged(&high);
+	assert_int_equal(session_name_parse("a/b", &name, &problem), 0);
+	assert_int_equal(store_session_end(store, "a/b", false, 5), 0);
+	assert_int_equal(store_sessions_forget(store, &name, 1, 6), 0);
+	assert_int_equal(store_level_release(store, "a/b"), 0);
+	put("a/b");
+	database_synced();
+	machine_ends();
+	assert_int_equal(store_session_get(store, "a/b", &row), 0);
+	assert_int_equal(row.rung.level, LEVEL_PUBLIC);
+	assert_int_equal(replayed(), 0);
+	store_tend(store);
+	acknowledged(&low);
+	store->behind = false; /* the daemon ends here */
+	store_close(store);
+	assert_int_equal(store_open(disk, &store), 0);
+	assert_raised("a/b", 2);
+	assert_int_equal(replayed(), 1);
+}
+
+/* The first of them could not be recorded, so that the second has its generation. */
+static void test_two_raises_of_one_generation(void **state)
+{
+	struct dataset_row other = { "other.csv", LEVEL_SECRET, "x", 99 };
+	struct raise_entry one = entry_of("a/b", 2), two = one;
+	struct session_row row;
+
+	(void)state;
+	two.dataset = &other;
+	two.notice = NULL;
+	put("a/b");
+	acknowledged(&one);
+	assert_int_equal(store_catch_up(store), 0);
+	database_synced();
+	acknowledged(&two);
+	machine_ends();
+	assert_int_equal(store_session_get(store, "a/b", &row), 0);
+	assert_int_equal(row.datasets, 2);
+	assert_int_equal(replayed(), 1);
+}
+
+/* Lost, or left behind when the database was moved: numbers go on where they were, or entries would be taken for old ones. */
+static void test_a_log_that_is_made_anew(void **state)
+{
+	struct raise_entry one = entry_of("a/b", 2), two = entry_of("a/b", 3);
+
+	(void)state;
+	put("a/b");
+	acknowledged(&one);
+	acknowledged(&one);
+	assert_int_equal(store_catch_up(store), 0);
+	unlink_raises();
+	store_close(store);
+	assert_int_equal(store_open(path, &store), 0);
+	store_tend(store);
+	database_synced();
+	two.dataset = NULL;
+	two.notice = NULL;
+	acknowledged(&two);
+	machine_ends();
+	assert_int_equal(replayed(), 1);
+}
+
 static void test_too_many_datasets(void **state)
 {
 	struct raise_entry entry = entry_of("a/b", 2);
@@ -237,7 +357,8 @@ static void test_too_many_datasets(void **state)
 	put("a/b");
 	for (int i = 0; i < NP_DATASETS_MAX; i++) {
 		snprintf(other.name, sizeof(other.name), "d%d", i);
-		assert_int_equal(store_session_raise(store, "a/b", &RUNG(LEVEL_PUBLIC, NP_FULL, 1), &other, NULL, NULL), 0);
+		assert_int_equal(store_session_raise(store, "a/b", &RUNG(LEVEL_PUBLIC, NP_FULL, 1), &other, NULL, NULL),
+				 0);
 	}
 	store_tend(store);
 	database_synced();
@@ -246,7 +367,7 @@ static void test_too_many_datasets(void **state)
 			machine_ends();
 		} else {
 			assert_int_equal(store_raise_begin(store, &entry), 0);
-			assert_int_equal(store_raise_write(store), 0);
+			assert_int_equal(store_raise_wait(store), 0);
 			assert_int_equal(store_raise_end(store, 0, 0), 0);
 		}
 		assert_int_equal(store_session_get(store, "a/b", &row), 0);
@@ -274,15 +395,15 @@ static void test_when_blocks_are_free(void **state)
 			if (r == -EAGAIN)
 				break;
 			assert_int_equal(r, 0);
-			assert_int_equal(store_raise_write(store), 0);
+			assert_int_equal(store_raise_wait(store), 0);
 			assert_int_equal(store_raise_end(store, 0, 0), 0);
 			assert_int_equal(store_catch_up(store), 0);
 			assert_true(store->synced < store->written);
 		}
 		assert_int_equal(rounds, 64);
 		if (way == 0)
-			assert_int_equal(store_session_raise(store, "a/b", &RUNG(LEVEL_SECRET, NP_NONE, generation++), NULL,
-							     &row, NULL),
+			assert_int_equal(store_session_raise(store, "a/b", &RUNG(LEVEL_SECRET, NP_NONE, generation++),
+							     NULL, &row, NULL),
 					 0);
 		else
 			assert_int_equal(store_sync(store), 0);
@@ -303,7 +424,7 @@ static void test_a_database_that_cannot_follow(void **state)
 	put("a/b");
 	snprintf(away, sizeof(away), "%s/away.db", dir);
 	assert_int_equal(store_raise_begin(store, &entry), 0);
-	assert_int_equal(store_raise_write(store), 0);
+	assert_int_equal(store_raise_wait(store), 0);
 	assert_int_equal(rename(path, away), 0);
 	assert_int_equal(store_raise_check(store, "a/b", &number), -ESTALE);
 	assert_int_equal(rename(away, path), 0);
@@ -362,7 +483,7 @@ static void test_somebody_is_asked_to_come_by(void **state)
 	store_on_due(store, on_due, NULL);
 	due = 0;
 	assert_int_equal(store_raise_begin(store, &entry), 0);
-	assert_int_equal(store_raise_write(store), 0);
+	assert_int_equal(store_raise_wait(store), 0);
 	assert_int_equal(store_raise_end(store, 0, 0), 0);
 	assert_int_equal(due, 1);
 	store_tend(store);
@@ -381,6 +502,10 @@ int main(void)
 		raises_test(test_the_machine_ends_after_the_commit),
 		raises_test(test_the_machine_ends_after_all_is_on_the_disk),
 		raises_test(test_old_entries),
+		raises_test(test_entries_of_a_build_without_numbers),
+		raises_test(test_a_session_that_was_forgotten_and_made_again),
+		raises_test(test_two_raises_of_one_generation),
+		raises_test(test_a_log_that_is_made_anew),
 		raises_test(test_too_many_datasets),
 		raises_test(test_when_blocks_are_free),
 		raises_test(test_a_database_that_cannot_follow),
