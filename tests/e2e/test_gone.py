@@ -5,12 +5,13 @@ import contextlib
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 
 import pytest
 
 from lib import base
-from lib.box import Adopted, Box
+from lib.box import Adopted, Box, new_session
 from lib.daemon import Daemon
 from lib.inspected import Inspected
 from lib.world import FAR
@@ -127,6 +128,8 @@ def test_pins_that_cannot_be_put_back(daemon, box):
     assert (status, answer["error"]) == (507, "not_whole"), answer
     assert can(box) == "ECONNREFUSED", "it is tightened all the same"
     assert "degraded" in daemon.cli("status").stdout
+    status, answer = daemon.api.ask("POST", "/v1/sandboxes", {"session": new_session("new"), "clean": True})
+    assert (status, answer["error"]) == (507, "not_whole"), answer
     shutil.rmtree(daemon.pin_mount / "netpawl", ignore_errors=True)
     base.sh("mount", "-t", "bpf", "bpf", daemon.pin_mount)
     assert base.eventually(lambda: daemon.api.health()["status"] == "ok", 10), daemon.api.health()
@@ -134,6 +137,36 @@ def test_pins_that_cannot_be_put_back(daemon, box):
     assert (status, answer.get("mode")) == (200, "NONE"), answer
     daemon.restart("kill")
     assert can(box) == "ECONNREFUSED"
+
+
+def test_no_inspector_gets_ready(make_daemon, tmp_path):
+    """They end as soon as they are started. Ordinary starts and restarts are no news."""
+    d = make_daemon(inspectors=2)
+    shutil.copy(base.NETPAWLD, tmp_path / "netpawld")
+    inspector, argv = tmp_path / "netpawl-inspect", d.argv
+    d.argv = lambda *more, binary=None: argv(*more, binary=tmp_path / "netpawld")
+
+    def put(make):
+        make(tmp_path / "new")
+        (tmp_path / "new").chmod(0o755)
+        (tmp_path / "new").rename(inspector)
+
+    put(lambda path: path.write_text("#!/bin/sh\nexit 1\n"))
+    d.start()
+    degraded(d, "no inspector is ready")
+    assert "no inspector is ready" in d.cli("status", check=0).stdout
+    put(lambda path: shutil.copy(base.BUILD / "netpawl-inspect", path))
+    assert base.eventually(lambda: d.api.health()["status"] == "ok", 10), d.api.health()
+    assert base.eventually(lambda: d.api.health()["inspectors"] == 2, 10)
+    told = [line for line in d.text().splitlines() if "no inspector is ready" in line]
+    assert len(told) == 2 and "no longer degraded: " in told[1], "told once, and once that it is over"
+    before = d.workers()
+    for pid in before:
+        os.kill(pid, signal.SIGKILL)
+    assert base.eventually(lambda: not {*before} & {*d.workers()} and d.api.health()["inspectors"] == 2, 10)
+    d.restart()
+    assert base.eventually(lambda: d.api.health()["inspectors"] == 2, 10)
+    assert d.text().count("no inspector is ready") == 2
 
 
 def test_state_directory_removed(daemon, box):
@@ -222,3 +255,18 @@ def test_inspectors_cgroup_removed():
         assert base.eventually(lambda: net.api.health()["inspectors"] == 2, 20), net.daemon.text()[-2000:]
         assert net.daemon.inspector_cgroup.stat().st_ino != before
         assert base.eventually(lambda: net.curl("-o", "/dev/null", "-w", "%{http_code}", "https://origin.test/x").stdout == "200", 20)
+
+
+def test_a_slice_that_was_made_again(daemon):
+    """By whoever makes directories: no program is on it, and nobody is let in there."""
+    session = new_session("bare")
+    daemon.api.create(session, "PUBLIC")
+    daemon.slice.rmdir()
+    daemon.slice.mkdir()
+    status, answer = daemon.api.ask("POST", "/v1/sandboxes", {"session": session, "clean": True})
+    assert (status, answer["error"]) == (507, "not_whole"), answer
+    assert not [p for p in daemon.slice.iterdir() if p.is_dir()]
+    degraded(daemon, "the slice")
+    daemon.restart("kill")
+    assert daemon.api.health()["status"] == "ok"
+    assert daemon.api.ask("POST", "/v1/sandboxes", {"session": session, "clean": True})[0] == 201

@@ -387,6 +387,22 @@ def test_two_daemons_side_by_side(world, daemon, make_daemon):
         theirs.close()
 
 
+def test_two_daemons_on_one_slice(daemon, make_daemon, boxes):
+    """Neither would know what the other's programs are; and who removes one by its own directories does not take along the other's
+    sandboxes."""
+    box, other = boxes("NONE"), make_daemon()
+    slice_, other.cgroup = other.cgroup, daemon.cgroup
+    with pytest.raises(NotReady) as e:
+        other.start()
+    assert "another netpawld is using it" in e.value.text and str(daemon.slice) in e.value.text
+    refused = other.uninstall(check=False)
+    assert refused.returncode == 1 and str(daemon.slice) in refused.stderr
+    assert can(box) == "ECONNREFUSED" and daemon.api.health()["status"] == "ok"
+    assert box.call("hello"), "it lives"
+    other.cgroup = slice_
+    other.start()
+
+
 def test_uninstall_leaves_nothing(world, make_daemon):
     d = make_daemon().start()
     box = Box(d, "NONE")

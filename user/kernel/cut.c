@@ -230,6 +230,7 @@ int gate_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why, unsign
 {
 	struct kernel *kernel = ctx;
 	struct cut_job job = { .ids = ids, .n = n, .why = why };
+	const bool counted = tail_has_all(kernel, &job); /* what is left of these was, in the cut before this */
 	unsigned cut = 0, left = 0;
 	int r;
 
@@ -244,11 +245,11 @@ int gate_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why, unsign
 	}
 	if (left)
 		tail_add(kernel, &job, left); /* which are named until that is done */
-	else
+	else if (r == 0)		      /* else the next daemon tries again, if this one does not get to it */
 		cut_unname(kernel, &job);
 	if (r == 0 && job.listed && why != GATE_CUT_ENDED)
 		lists_recheck_later(kernel, &job);
-	*ret_cut = cut;
+	*ret_cut = counted ? cut - left : cut;
 	return r;
 }
 

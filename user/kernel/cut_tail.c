@@ -20,7 +20,6 @@
 #include "kernel/internal.h"
 #include "vocab/limits.h"
 
-/* From either thread (base/beside.h): the loop's own tasks are for its thread only. */
 static void tail_wake(struct cut_tail *tail)
 {
 	eventfd_write(tail->wake_fd, 1);
@@ -94,6 +93,15 @@ bool tail_has(const struct kernel *kernel, uint64_t cgroup_id)
 	return i < kernel->tail.n;
 }
 
+bool tail_has_all(const struct kernel *kernel, const struct cut_job *job)
+{
+	size_t i = 0;
+
+	while (i < job->n && tail_has(kernel, job->ids[i]))
+		i++;
+	return i == job->n;
+}
+
 bool tail_has_room(const struct kernel *kernel, const struct cut_job *job)
 {
 	return kernel->tail.wake_fd >= 0 && kernel->tail.n + job->n <= ARRAY_SIZE(kernel->tail.ids);
@@ -108,7 +116,8 @@ void tail_add(struct kernel *kernel, const struct cut_job *job, unsigned left)
 	struct cut_tail *tail = &kernel->tail;
 
 	tail->turns = (tail->n ? tail->turns : 0) + 2 * left / NP_CUT_TURN + 3;
-	memcpy(tail->ids + tail->n, job->ids, job->n * sizeof(*job->ids));
-	tail->n += job->n;
+	for (size_t i = 0; i < job->n; i++)
+		if (!tail_has(kernel, job->ids[i]))
+			tail->ids[tail->n++] = job->ids[i];
 	tail_wake(tail);
 }

@@ -113,7 +113,7 @@ struct kernel {
 	char pins[4096];  /* pin_dir/vN */
 	struct gate_cgroup slice;
 	struct gate_cgroup inspector;
-	int lock_fd; /* of pin_dir: one daemon per directory */
+	int lock_fd, slice_fd; /* of pin_dir, and of the slice's cgroup: one daemon for each, see place_lock() */
 	int netlink_fd;
 	int inotify_fd;
 	struct table watches; /* by inotify descriptor */
@@ -170,6 +170,8 @@ void build_forget(const struct kernel *kernel); /* before another is loaded */
 int build_note(struct kernel *kernel);		/* when ours is in place */
 
 /* pins.c: directories and names on the bpf file system */
+/* Keeps a directory for this process as long as *ret_fd is open. -EWOULDBLOCK: another one has it. */
+int place_lock(const char *path, int *ret_fd, char problem[static 512]);
 int pins_open(struct kernel *kernel, char problem[static 512]);
 int pins_folders(const struct kernel *kernel, char problem[static 512]);
 void pins_remove_tree(const char *path);
@@ -247,6 +249,7 @@ int cut_rounds(struct kernel *kernel, const struct cut_job *job, unsigned *ret_c
 int tail_open(struct kernel *kernel);
 void tail_close(struct kernel *kernel);				/* ends what is left */
 bool tail_has(const struct kernel *kernel, uint64_t cgroup_id); /* then it stays named */
+bool tail_has_all(const struct kernel *kernel, const struct cut_job *job);
 bool tail_has_room(const struct kernel *kernel, const struct cut_job *job);
 void tail_add(struct kernel *kernel, const struct cut_job *job, unsigned left); /* left: sockets */
 

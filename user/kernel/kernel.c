@@ -68,9 +68,12 @@ static int slice_open(struct kernel *kernel, char problem[static 512])
 	r = cgroup_make(kernel->mount, path, &kernel->slice);
 	if (r == 0 && kernel->slice.depth >= NP_DEPTH_MAX - 1)
 		r = -ENAMETOOLONG;
-	if (r < 0)
+	if (r < 0) {
 		snprintf(problem, 512, "cannot make the cgroup %.400s: %s", path, strerror(-r));
-	return r;
+		return r;
+	}
+	return place_lock(path, &kernel->slice_fd,
+			  problem); /* another one with other pins would have programs of its own on it */
 }
 
 /* The order matters: programs are on the slice before anything can be registered, maps are frozen before
@@ -139,7 +142,8 @@ int kernel_open(const struct kernel_config *config, struct kernel **ret, char pr
 	kernel_quiet();
 	kernel->config = *config;
 	kernel->lists.diag_fd = kernel->lists.timer_fd = kernel->tail.wake_fd = -1;
-	kernel->lock_fd = kernel->netlink_fd = kernel->inotify_fd = kernel->cut_tcp = kernel->cut_udp = -1;
+	kernel->lock_fd = kernel->slice_fd = kernel->netlink_fd = kernel->inotify_fd = kernel->cut_tcp =
+		kernel->cut_udp = -1;
 	r = netns_cookie(&kernel->netns);
 	if (r == 0)
 		r = kernel_start(kernel, problem);
@@ -173,6 +177,7 @@ void kernel_close(struct kernel *kernel)
 	places_close(kernel);
 	programs_close(kernel);
 	gate_bpf__destroy(kernel->skel);
+	cleanup_close(&kernel->slice_fd);
 	cleanup_close(&kernel->lock_fd);
 	free(kernel);
 }

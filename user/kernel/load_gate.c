@@ -173,6 +173,22 @@ static int object_freeze(struct bpf_map *map)
 	return map_is_frozen(fd) ? 0 : r < 0 ? r : -EIO;
 }
 
+static bool descriptors_are_out(int error)
+{
+	return error == -EMFILE || error == -ENFILE;
+}
+
+static const char *load_advice(const struct kernel *kernel, int error)
+{
+	if (error == -EMFILE)
+		return "The limit on open files is too low: LimitNOFILE= of the unit, or ulimit -n";
+	if (error == -ENFILE)
+		return "All processes together have as many as this host allows: fs.file-max";
+	if (error == -EINVAL && kernel->took_over)
+		return "If the maps below the pin directory are of another build, run netpawld --uninstall first";
+	return "NETPAWL_DEBUG=1 shows the verifier's log";
+}
+
 static int object_load_anew(struct kernel *kernel, char problem[static 512])
 {
 	struct features features;
@@ -181,19 +197,19 @@ static int object_load_anew(struct kernel *kernel, char problem[static 512])
 	build_forget(kernel);
 	features_probe(&features);
 	r = object_try(kernel, &features);
-	if (r < 0 && features.lsm) { /* names are judged instead */
+	/* A gate with less in it takes fewer descriptors: want of them is no reason for that one. */
+	if (r < 0 && features.lsm && !descriptors_are_out(r)) { /* names are judged instead */
 		features.lsm = false;
 		r = object_try(kernel, &features);
 	}
-	if (r < 0 && features.sees_cgroups) { /* the function is there, but not for syscall programs: before 6.10 */
+	/* The function is there, but not for syscall programs: before 6.10. */
+	if (r < 0 && features.sees_cgroups && !descriptors_are_out(r)) {
 		features.sees_cgroups = false;
 		r = object_try(kernel, &features);
 	}
 	if (r < 0)
 		snprintf(problem, 512, "the kernel does not take the gate's programs: %s. %s", strerror(-r),
-			 r == -EINVAL && kernel->took_over ? "If the maps below the pin directory are of another "
-							     "build, run netpawld --uninstall first"
-							   : "NETPAWL_DEBUG=1 shows the verifier's log");
+			 load_advice(kernel, r));
 	return r;
 }
 

@@ -58,6 +58,21 @@ int pins_folders(const struct kernel *kernel, char problem[static 512])
 	return 0;
 }
 
+int place_lock(const char *path, int *ret_fd, char problem[static 512])
+{
+	_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		int r = -errno;
+
+		snprintf(problem, 512, "%.400s: %s", path,
+			 r == -EWOULDBLOCK ? "another netpawld is using it; stop it first" : strerror(-r));
+		return r;
+	}
+	*ret_fd = take_fd(fd);
+	return 0;
+}
+
 int pins_open(struct kernel *kernel, char problem[static 512])
 {
 	const char *pin_dir = kernel->config.pin_dir;
@@ -76,14 +91,9 @@ int pins_open(struct kernel *kernel, char problem[static 512])
 		snprintf(problem, 512, "%s: %s", pin_dir, r < 0 ? strerror(-r) : "not on a bpf file system");
 		return r < 0 ? r : -EINVAL;
 	}
-	kernel->lock_fd = open(pin_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (kernel->lock_fd < 0 || flock(kernel->lock_fd, LOCK_EX | LOCK_NB) < 0) {
-		r = -errno;
-		snprintf(problem, 512, "%s: %s", pin_dir,
-			 r == -EWOULDBLOCK ? "another netpawld is using it" : strerror(-r));
-		return r;
-	}
-	r = upgrade_check(pin_dir, &old, problem);
+	r = place_lock(pin_dir, &kernel->lock_fd, problem);
+	if (r == 0)
+		r = upgrade_check(pin_dir, &old, problem);
 	if (r < 0)
 		return r;
 	if ((size_t)snprintf(kernel->pins, sizeof(kernel->pins), "%s/v%d", pin_dir, NP_ABI_VERSION) >=

@@ -108,23 +108,26 @@ static void ways_out_remove(char *mount)
 
 int kernel_uninstall(const char *pin_dir, const char *slice, bool force, char problem[static 512])
 {
-	_close_ int lock = open(pin_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_close_ int lock = -1, slice_lock = -1;
 	char mount[4096], path[FS_PATH_SIZE];
 	struct gate_cgroup adopted;
 	bool old;
 	int r;
 
 	kernel_quiet();
-	if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0) {
-		snprintf(problem, 512, "%.400s: in use by a netpawld; stop it first", pin_dir);
-		return -EBUSY;
-	}
-	r = upgrade_check(pin_dir, &old, problem);
-	if (r == -EPROTO)
+	r = place_lock(pin_dir, &lock, problem);
+	if (r == 0 || r == -ENOENT)
+		r = upgrade_check(pin_dir, &old, problem);
+	if (r == -EWOULDBLOCK || r == -EPROTO)
 		return r;
 	r = cgroup_mount_find(mount);
-	if (r < 0)
+	if (r == 0)
+		r = fs_path(path, "%s/%s", mount, slice);
+	if (r == 0)
+		r = place_lock(path, &slice_lock, problem); /* a daemon with other pins has its sandboxes there */
+	if (r < 0 && r != -ENOENT)
 		return r;
+	problem[0] = '\0';
 	if (!force && adopted_each_anywhere(pin_dir, mount, slice, adopted_take, &adopted)) {
 		snprintf(problem, 512,
 			 "%.300s was adopted and processes run in it; they would get their network back. "

@@ -128,13 +128,18 @@ static int make_in(struct service *service, struct session *session, const struc
 	const enum sandbox_kind kind = order->kind;
 	struct gate_cgroup cgroup;
 	struct sandbox *sandbox;
-	int r = sandbox_id_choose(service, &session->name, id);
+	int r = kind == SANDBOX_BORN ? 0 : service_whole(service, ret_failure); /* nobody would hold it */
 
+	if (r)
+		return r;
+	r = sandbox_id_choose(service, &session->name, id);
 	if (r)
 		return service_fail(ret_failure, NP_R_FAILED, r, "no id could be made: %s", strerror(-r));
 	parent_name(&session->name, order->systemd, parent);
 	r = kind == SANDBOX_BORN ? gate->cgroup_find(gate->ctx, order->cgroup, &cgroup)
 				 : gate->cgroup_make(gate->ctx, kind == SANDBOX_PARENT ? parent : id, &cgroup);
+	if (r == -ESTALE)
+		return service_fail(ret_failure, NP_R_NOT_WHOLE, r, "the cgroup of all sandboxes was removed");
 	if (r)
 		return service_fail(ret_failure, NP_R_NOT_APPLIED, r, "cgroup %s: %s", id, strerror(-r));
 	if (sandbox_by_cgroup(service, cgroup.id)) /* a parent's that is about to go */
