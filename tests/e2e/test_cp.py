@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: MIT
 """netpawl cp: files into a workspace and out of it, while a sandbox there does what it likes."""
 import json
+import os
+import signal
+import socket
+import stat
+import subprocess
 
 import pytest
 
@@ -70,7 +75,7 @@ def test_directories(daemon, session, folder):
 
 def test_wrong_usage(daemon, session, folder):
     for words in ([], [folder], [folder, folder], [f"{session}:a", f"{session}:b"], [folder, "./a/b:c"],
-                  ["--json", f"{session}:a", "-"]):
+                  ["--json", f"{session}:a", "-"], ["", f"{session}:a"], ["", f"{session}:"], [f"{session}:a", ""]):
         assert daemon.cli("cp", *words, check=2).stderr
     (folder / "x").write_text("x")
     for target in (f"{new_session('none')}:x", f"{session}:/etc/x", f"{session}:../x", f"{session}:/workspace/../x",
@@ -176,3 +181,91 @@ def test_what_comes_out_is_bounded(daemon, session, folder):
     assert "more files" in p.stderr and p.stderr.count("left out") == 3
     for wrong in (["--max-bytes", "much"], ["--max-bytes", "0"], ["--max-files", "0"]):
         assert daemon.cli("cp", *wrong, f"{session}:many", folder, check=2).stderr
+
+
+@pytest.fixture
+def report(daemon, session):
+    inside(daemon, session, "echo new > report")
+    return f"{session}:report"
+
+
+def kind(path):
+    return stat.S_IFMT(path.lstat().st_mode)
+
+
+def test_a_node_of_the_host_stays_one(daemon, report, folder):
+    """What cp(1) writes to is written to; what it would make a mess of is refused. Nodes of our own: never the machine's."""
+    os.mknod(folder / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    os.mknod(folder / "full", stat.S_IFCHR | 0o666, os.makedev(1, 7))
+    os.mknod(folder / "block", stat.S_IFBLK | 0o600, os.makedev(240, 250))
+    os.mkfifo(folder / "fifo")
+    with socket.socket(socket.AF_UNIX) as s:
+        s.bind(str(folder / "socket"))
+    before = {p.name: kind(p) for p in folder.iterdir()}
+    daemon.cli("cp", report, folder / "null", check=0)
+    assert daemon.cli("cp", report, folder / "full", check=1).stderr == f"netpawl: cp: {folder}/full: No space left on device\n"
+    for name in ("block", "socket"):
+        assert daemon.cli("cp", report, folder / name, check=1).stderr == \
+            f"netpawl: cp: {folder}/{name}: neither a file nor a directory\n"
+    reader = os.open(folder / "fifo", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        daemon.cli("cp", report, folder / "fifo", check=0)
+        assert os.read(reader, 100) == b"new\n"
+    finally:
+        os.close(reader)
+    assert daemon.cli("cp", report, "/proc/self/fd/1", check=0).stdout == "new\n"
+    assert {p.name: kind(p) for p in folder.iterdir()} == before
+
+
+def test_a_file_of_the_host_stays_what_it_was(daemon, report, folder):
+    """Its mode, its owner, and links to it; the control: without a file a copy has the mode of its source."""
+    (folder / "far").mkdir()
+    secret = folder / "far/secret"
+    secret.write_text("old")
+    secret.chmod(0o600)
+    os.chown(secret, 12345, 12346)
+    (folder / "link").symlink_to("far/secret")
+    (folder / "dangling").symlink_to("far/nothing")
+    daemon.cli("cp", report, folder / "link", check=0)
+    assert secret.read_text() == "new\n" and os.readlink(folder / "link") == "far/secret"
+    secret.write_text("old")
+    daemon.cli("cp", report, secret, check=0)
+    st = secret.stat()
+    assert secret.read_text() == "new\n" and (st.st_mode & 0o7777, st.st_uid, st.st_gid) == (0o600, 12345, 12346)
+    assert "No such file" in daemon.cli("cp", report, folder / "dangling", check=1).stderr
+    daemon.cli("cp", report, folder / "plain", check=0)
+    assert (folder / "plain").stat().st_mode & 0o7777 == 0o644
+    assert sorted(p.name for p in folder.rglob("*")) == ["dangling", "far", "link", "plain", "secret"]
+
+
+def test_names_of_a_tree_lead_nowhere_on_the_host(daemon, session, folder):
+    """They are the sandbox's: it could choose one that is a link or a device at the target."""
+    inside(daemon, session, "mkdir tree; for name in link null file; do echo new > tree/$name; done")
+    (folder / "tree").mkdir()
+    (folder / "secret").write_text("the host's")
+    (folder / "tree/link").symlink_to("../secret")
+    (folder / "tree/file").write_text("old")
+    (folder / "tree/file").chmod(0o600)
+    os.mknod(folder / "tree/null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    p = daemon.cli("cp", f"{session}:tree", folder, check=1)
+    assert p.stderr == "netpawl: null: neither a file nor a directory, left out\n"
+    assert (folder / "secret").read_text() == "the host's" and kind(folder / "tree/null") == stat.S_IFCHR
+    assert (folder / "tree/link").read_text() == "new\n" and not (folder / "tree/link").is_symlink()
+    assert (folder / "tree/file").read_text() == "new\n" and (folder / "tree/file").stat().st_mode & 0o7777 == 0o600
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_copy_leaves_nothing_behind(daemon, session, number):
+    """The control: while it writes there is half a file, under a name of its own."""
+    place = home(daemon, session)
+    p = base.popen([*daemon.world.enter(), base.NETPAWL, "cp", "-", f"{session}:x"], stdin=subprocess.PIPE,
+                   env=base.env(NETPAWL_SOCKET=str(daemon.socket)), preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
+    try:
+        p.stdin.write(b"half")
+        p.stdin.flush()
+        assert base.eventually(lambda: [f.name[:4] for f in place.iterdir() if f.stat().st_size == 4] == [".np-"], 30)
+        p.send_signal(number)
+        assert p.wait(60) == -number and list(place.iterdir()) == []
+    finally:
+        p.stdin.close()
+        base.reap(p)

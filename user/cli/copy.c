@@ -6,30 +6,12 @@
 #include <grp.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/fsuid.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/fs.h"
+#include "cli/copy_file.h"
 #include "cli/output.h"
-
-#define COPY_BUFFER 65536
-
-/* A side of the copy. Every access to files is between side_enter() and the next one. */
-enum side { HOST, INSIDE };
-
-/* fsuid and fsgid: permissions and ownership are then the user's, and root's capabilities over files are off. */
-static void side_enter(const struct copy *copy, enum side side)
-{
-	if (side == INSIDE) {
-		setfsgid(copy->group);
-		setfsuid(copy->user);
-	} else {
-		setfsuid(0);
-		setfsgid(0);
-	}
-}
 
 int copy_open(struct copy *copy, const char *workspace)
 {
@@ -43,6 +25,7 @@ int copy_open(struct copy *copy, const char *workspace)
 		return -errno;
 	copy->user = st.st_uid;
 	copy->group = st.st_gid;
+	copy_signals_catch();
 	copy->umask = umask(0);
 	umask(copy->umask);
 	return st.st_uid ? 0 : -EPERM; /* it is nobody's yet: that would be as root */
@@ -53,90 +36,30 @@ void copy_close(struct copy *copy)
 	cleanup_close(&copy->workspace);
 }
 
-/* -- one file ------------------------------------------------------------------------- */
-
-/* max: of the whole copy; 0 for no bound. A file may grow while it is read. */
-static int bytes_move(struct copy *copy, int from, int to, uint64_t max)
-{
-	static char data[COPY_BUFFER];
-	struct stat st;
-
-	/* A sparse file counts with all of its length: it would be written out so. */
-	if (max && fstat(from, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size > max - copy->bytes)
-		return -EFBIG;
-
-	for (;;) {
-		ssize_t n = read(from, data, sizeof(data));
-		int r;
-
-		if (n == 0)
-			return 0;
-		if (n < 0 && errno == EINTR)
-			continue;
-		r = n < 0				     ? -errno
-		    : max && (uint64_t)n > max - copy->bytes ? -EFBIG
-							     : fs_write_all(to, data, (size_t)n);
-		if (r < 0)
-			return r;
-		copy->bytes += (uint64_t)n;
-	}
-}
-
-static mode_t mode_at(const struct copy *copy, enum side to, mode_t mode)
-{
-	return mode & 0777 & (to == HOST ? ~copy->umask : 0777);
-}
-
-/* Written under another name first: nobody sees half a file, and what was at the name, a link perhaps, is replaced and not
- * written through. */
-static int file_put(struct copy *copy, int from, mode_t mode, enum side to, int dir, const char *name)
-{
-	char other[32];
-	unsigned long long number;
-	_close_ int fd = -1;
-	int r;
-
-	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
-		return -EIO;
-	snprintf(other, sizeof(other), ".np-%016llx", number);
-	side_enter(copy, to);
-	fd = openat(dir, other, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	r = bytes_move(copy, from, fd, to == HOST ? copy->max_bytes : 0);
-	if (r == 0 && (fchmod(fd, mode_at(copy, to, mode)) < 0 || renameat(dir, other, dir, name) < 0))
-		r = -errno;
-	if (r < 0)
-		unlinkat(dir, other, 0);
-	else
-		copy->files++;
-	return r;
-}
-
 /* -- trees ---------------------------------------------------------------------------- */
 
-static int entry_put(struct copy *copy, enum side from, int source, enum side to, int dir, const char *name,
+static int entry_put(struct copy *copy, enum copy_side from, int source, enum copy_side to, int dir, const char *name,
 		     unsigned depth);
 
 /* What was put where a directory should be is not opened: O_NOFOLLOW. */
-static int directory_enter(struct copy *copy, enum side to, int dir, const char *name, mode_t mode)
+static int directory_enter(struct copy *copy, enum copy_side to, int dir, const char *name, mode_t mode)
 {
 	int fd;
 
-	side_enter(copy, to);
-	if (mkdirat(dir, name, mode_at(copy, to, mode) | 0700) < 0 && errno != EEXIST)
+	copy_side_enter(copy, to);
+	if (mkdirat(dir, name, copy_mode(copy, to, mode) | 0700) < 0 && errno != EEXIST)
 		return -errno;
 	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
 /* Whatever it turns out to be: to walk it and to say that it is left out costs, too. */
-static bool is_one_too_many(struct copy *copy, enum side to)
+static bool is_one_too_many(struct copy *copy, enum copy_side to)
 {
 	return to == HOST && copy->max_files && ++copy->entries > copy->max_files;
 }
 
-static int child_put(struct copy *copy, enum side from, int source, const char *name, enum side to, int dir,
+static int child_put(struct copy *copy, enum copy_side from, int source, const char *name, enum copy_side to, int dir,
 		     unsigned depth)
 {
 	_close_ int fd = -1;
@@ -146,20 +69,20 @@ static int child_put(struct copy *copy, enum side from, int source, const char *
 	copy->failed = copy->name;
 	if (is_one_too_many(copy, to))
 		return -E2BIG;
-	side_enter(copy, from);
+	copy_side_enter(copy, from);
 	/* O_NONBLOCK: a FIFO must not hold us up. */
 	fd = openat(source, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0 && errno != ELOOP && errno != ENXIO)
 		return -errno;
 	r = fd < 0 ? -EINVAL : entry_put(copy, from, fd, to, dir, name, depth);
-	if (r != -EINVAL)
+	if (r != -EINVAL && r != -EOPNOTSUPP)
 		return r;
 	copy->skipped++;
 	output_clean_line(stderr, "netpawl: %s: neither a file nor a directory, left out", name);
 	return 0;
 }
 
-static int directory_put(struct copy *copy, enum side from, int source, mode_t mode, enum side to, int dir,
+static int directory_put(struct copy *copy, enum copy_side from, int source, mode_t mode, enum copy_side to, int dir,
 			 const char *name, unsigned depth)
 {
 	_close_ int target = depth == COPY_DEPTH_MAX ? -ELOOP : directory_enter(copy, to, dir, name, mode);
@@ -174,7 +97,7 @@ static int directory_put(struct copy *copy, enum side from, int source, mode_t m
 		return -EMFILE;
 	}
 	for (;;) {
-		side_enter(copy, from);
+		copy_side_enter(copy, from);
 		errno = 0;
 		entry = readdir(entries);
 		if (!entry)
@@ -187,8 +110,8 @@ static int directory_put(struct copy *copy, enum side from, int source, mode_t m
 	}
 }
 
-/* -EINVAL: it is of another kind. */
-static int entry_put(struct copy *copy, enum side from, int source, enum side to, int dir, const char *name,
+/* -EINVAL: it is of another kind; -EOPNOTSUPP: what has its name on the host is. */
+static int entry_put(struct copy *copy, enum copy_side from, int source, enum copy_side to, int dir, const char *name,
 		     unsigned depth)
 {
 	struct stat st;
@@ -196,18 +119,19 @@ static int entry_put(struct copy *copy, enum side from, int source, enum side to
 	if (fstat(source, &st) < 0)
 		return -errno;
 	if (S_ISREG(st.st_mode))
-		return file_put(copy, source, st.st_mode, to, dir, name);
+		return to == HOST ? copy_file_out(copy, source, st.st_mode, dir, name, depth == 0)
+				  : copy_file_in(copy, source, st.st_mode, dir, name);
 	return S_ISDIR(st.st_mode) ? directory_put(copy, from, source, st.st_mode, to, dir, name, depth) : -EINVAL;
 }
 
 /* -- both ends -------------------------------------------------------------------------- */
 
 /* By any name that leads to a directory, a target is the place to put the source in. */
-static int place_open(const struct copy *copy, enum side side, const char *path, int flags)
+static int place_open(const struct copy *copy, enum copy_side side, const char *path, int flags)
 {
 	int fd;
 
-	side_enter(copy, side);
+	copy_side_enter(copy, side);
 	if (side == INSIDE)
 		return fs_open_beneath(copy->workspace, *path ? path : ".", flags);
 	fd = open(*path ? path : ".", flags | O_CLOEXEC);
@@ -222,7 +146,7 @@ static const char *last_part(const char *path)
 }
 
 /* The directory that the target goes to, and its name there: a file's own, or the source's in a directory. */
-static int target_open(const struct copy *copy, enum side to, const char *path, const char *source,
+static int target_open(const struct copy *copy, enum copy_side to, const char *path, const char *source,
 		       char name[static FS_PATH_SIZE])
 {
 	_close_ int dir = place_open(copy, to, path, O_PATH | O_DIRECTORY);
@@ -250,7 +174,7 @@ static int target_open(const struct copy *copy, enum side to, const char *path, 
 	return r < 0 ? r : place_open(copy, to, above, O_PATH | O_DIRECTORY);
 }
 
-static int tree_copy(struct copy *copy, enum side from, const char *source, enum side to, const char *target)
+static int tree_copy(struct copy *copy, enum copy_side from, const char *source, enum copy_side to, const char *target)
 {
 	_close_ int fd = -1, dir = -1;
 	char name[FS_PATH_SIZE];
@@ -281,9 +205,9 @@ int copy_in(struct copy *copy, const char *host, const char *inside)
 	} else {
 		copy->failed = inside;
 		dir = target_open(copy, INSIDE, inside, "..", name);
-		r = dir < 0 ? dir : file_put(copy, STDIN_FILENO, 0666 & ~copy->umask, INSIDE, dir, name);
+		r = dir < 0 ? dir : copy_file_in(copy, STDIN_FILENO, 0666 & ~copy->umask, dir, name);
 	}
-	side_enter(copy, HOST);
+	copy_side_enter(copy, HOST);
 	return r;
 }
 
@@ -300,10 +224,10 @@ int copy_out(struct copy *copy, const char *inside, const char *host)
 		fd = place_open(copy, INSIDE, inside, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 		r = fd < 0		  ? fd
 		    : fstat(fd, &st) < 0  ? -errno
-		    : S_ISREG(st.st_mode) ? bytes_move(copy, fd, STDOUT_FILENO, copy->max_bytes)
+		    : S_ISREG(st.st_mode) ? copy_bytes(copy, fd, STDOUT_FILENO, copy->max_bytes)
 					  : -EINVAL;
 		copy->files += r == 0;
 	}
-	side_enter(copy, HOST);
+	copy_side_enter(copy, HOST);
 	return r;
 }

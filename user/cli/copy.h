@@ -2,7 +2,7 @@
 /*
  * Copies files between the host and a workspace whose sandboxes may be running, and hostile. What lies in the workspace is
  * only ever touched as the session's own user and below the workspace's directory, whatever links are put in the way
- * meanwhile; no link is copied, and none is followed on the host.
+ * meanwhile. No link is copied. On the host a link is followed where the caller named it, and none below that.
  */
 #pragma once
 
@@ -33,6 +33,6 @@ void copy_close(struct copy *copy);
 /* inside is relative to the workspace. A directory is copied whole; a target that is a directory gets the source put into
  * it under its own name. A file appears at its target whole, or not at all. 0; -EXDEV or -ELOOP when a link leads out of the
  * workspace; -EFBIG or -E2BIG when there is more than max_bytes or max_files; -EINVAL when the source is neither a file nor a
- * directory; -errno. */
+ * directory, -EOPNOTSUPP when what is at the target is neither; -errno. */
 int copy_in(struct copy *copy, const char *host, const char *inside);
 int copy_out(struct copy *copy, const char *inside, const char *host);

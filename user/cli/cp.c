@@ -19,8 +19,9 @@ static const char cp_help[] =
 	"Copies a file or a directory into a session's workspace, or out of it. PATH of a session is as its\n"
 	"sandboxes see it (/workspace/x), or relative to /workspace. In the workspace it acts as the session's\n"
 	"user, so a program there finds its own files, and no link that a running sandbox puts in the way leads\n"
-	"out. Links, sockets, devices and the like are not copied. A host path of - is standard input or output;\n"
-	"one that looks like a session's is written ./PATH. Needs root.\n\n"
+	"out. Links, sockets, devices and the like are not copied. A file that is replaced on the host keeps its\n"
+	"owner and mode, and a link to it stays one; a FIFO or a character device is written to. A host path of -\n"
+	"is standard input or output; one that looks like a session's is written ./PATH. Needs root.\n\n"
 	"Options:\n"
 	"  --max-bytes N    out of a workspace: at most so much in all, holes of sparse files counted (1GiB)\n"
 	"  --max-files N    likewise files and directories (100000)\n" OPTIONS_COMMON "\nExamples:\n"
@@ -56,6 +57,7 @@ static const char *error_words(int error)
 {
 	switch (error) {
 	case -EINVAL:
+	case -EOPNOTSUPP:
 		return "neither a file nor a directory";
 	case -EISDIR:
 		return "the copy needs a name: say which file or directory it becomes";
@@ -138,6 +140,7 @@ int command_cp(struct cli *cli, int argc, char **argv)
 					 .operands = { 2, 2, "two paths", false } };
 	struct bounds bounds = { NP_COPY_BYTES, NP_COPY_FILES };
 	char *from, *to;
+	const char *host;
 	int next, code = command_parse(&options, cli, argc, argv, &next);
 
 	if (code != OPTIONS_GO_ON)
@@ -150,12 +153,14 @@ int command_cp(struct cli *cli, int argc, char **argv)
 	to = session_path(argv[next + 1]);
 	if (!from == !to)
 		return usage_error(argv[0], "just one of the two is USER/SESSION:PATH, the other is on this host");
-	if (cli->json && !to && !strcmp(argv[next + 1], COPY_STREAM))
+	host = argv[to ? next : next + 1];
+	if (!*host)
+		return usage_error(argv[0], "the path on this host is empty");
+	if (cli->json && !to && !strcmp(host, COPY_STREAM))
 		return usage_error(argv[0], "--json and the file would both go to standard output");
 	if (geteuid() != 0) {
 		error_print(argv[0], NP_R_NOT_PERMITTED, NULL);
 		return CLI_REFUSED;
 	}
-	return to ? workspace_copy(cli, &bounds, argv[next + 1], to, argv[next], true)
-		  : workspace_copy(cli, &bounds, argv[next], from, argv[next + 1], false);
+	return workspace_copy(cli, &bounds, argv[to ? next + 1 : next], to ? to : from, host, to);
 }
