@@ -105,6 +105,19 @@ def test_extra_roots_come_and_go_with_the_policy():
         base.drop_tempdir(folder)
 
 
+@pytest.mark.parametrize("what", ["empty", "missing"])
+def test_without_roots_no_origin_is_trusted_and_all_else_goes_on(what, tmp_path):
+    roots = tmp_path / "roots.pem"
+    if what == "empty":
+        roots.write_text("")
+    with inspected(more=["--roots", roots]) as net:
+        got = net.curl("-w", "\n%{http_code}", "http://origin.test/a")
+        assert got.stdout.splitlines()[-1] == "200", (got, net.daemon.text()[-1000:])
+        assert net.curl("-o", "/dev/null", "-w", "%{http_code}", "https://origin.test/").stdout == "502"
+        assert net.events(lambda e: e["reason"] == "origin_untrusted")
+        assert str(roots) in net.daemon.text() and "no origin will be trusted" in net.daemon.text()
+
+
 @pytest.mark.parametrize("url,code,reason", [
     ("https://paths.origin.test/closed", 403, "rule_denies"), ("https://paths.origin.test/open/a", 200, None),
     ("https://paths.origin.test/open/../closed", 403, "bad_path"),

@@ -159,7 +159,10 @@ def test_env_for_adopters(net):
 def test_env_needs_a_sandbox(net, daemon):
     folder = base.tempdir("trust")
     try:
-        assert "no_inspector" in net.daemon.cli("env", new_session("none"), "--dir", folder, check=1).stderr
+        session = new_session("none")
+        assert "no_such_session" in net.daemon.cli("env", session, "--dir", folder, check=1).stderr
+        net.api.create(session, "CONFIDENTIAL")
+        assert "no_inspector" in net.daemon.cli("env", session, "--dir", folder, check=1).stderr
         assert not list(folder.iterdir())
         net.daemon.cli("env", net.session, check=2)
         net.daemon.cli("env", net.session, "--dir", "relative", check=2)

@@ -21,7 +21,7 @@
 #include "session/workspaces.h"
 
 /* What is gone of what everything stands on, in words; looked at once a second. */
-#define PARTS_MAX 8
+#define PARTS_MAX 12
 struct parts {
 	char missing[PARTS_MAX][512];
 	unsigned n;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Wiring: which part is given to which, and in which order they start; daemon_processes.c has those that are processes of their own. A decision found here is in the wrong place. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 #include "daemon/daemon.h"
 #include "daemon/run_directory.h"
 #include "kernel/cgroup.h"
+#include "policy/pem.h"
+#include "vocab/limits.h"
 
 static int policy_open(struct daemon *d)
 {
@@ -24,6 +27,20 @@ static int policy_open(struct daemon *d)
 	else
 		policy_warn(d);
 	return r;
+}
+
+/* What is wrong with the certificates would end each inspector, and they would not say of which file it was. One that cannot be read, or is
+ * empty, has none: that is warned of when they are told. */
+static int roots_look(const struct daemon *d)
+{
+	_free_ char *pem = NULL;
+	const char *problem = NULL;
+
+	if (fs_read_at(AT_FDCWD, d->options.roots, NP_BUNDLE_BYTES, &pem) == 0 && *pem)
+		problem = pem_problem(pem, strlen(pem));
+	if (problem)
+		log_error("--roots %s: %s", d->options.roots, problem);
+	return problem ? -EINVAL : 0;
 }
 
 /* For the gate of a predecessor: what it let pass and this policy does not is cut. */
@@ -322,6 +339,8 @@ int daemon_start(struct daemon *d)
 					   service_start,     policy_start,	      upgrade_finish };
 	int r = policy_open(d);
 
+	if (r == 0)
+		r = roots_look(d);
 	if (r == 0)
 		r = lock_take(d->options.run_dir, RUN_DIRECTORY_MODE, &d->run_lock);
 	if (r == 0)

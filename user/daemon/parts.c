@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What everything stands on: the gate, the directories, the store, the record of events. All of it can be taken away under a
+ * What everything stands on: the gate, the directories, the store, the record of events, inspectors. All of it can be taken away under a
  * running daemon, and nobody tells. What is gone is put back, or said: in the log, by an event, and by the health's status.
  */
 #include <errno.h>
@@ -106,6 +106,17 @@ static void networks_look(struct parts *parts, struct daemon *d)
 			n);
 }
 
+static void inspectors_look(struct parts *parts, struct daemon *d)
+{
+	const char *why = d->supervisor ? supervisor_unready(d->supervisor) : NULL;
+
+	if (why)
+		part_miss(parts,
+			  "no inspector is ready: what they must see is refused. The last start of one failed: %s; "
+			  "netpawld's log says more",
+			  why);
+}
+
 static bool is_among(const struct parts *parts, const char *text)
 {
 	for (unsigned i = 0; i < parts->n; i++)
@@ -147,6 +158,7 @@ void parts_check(struct daemon *d)
 	records_look(&now, d);
 	ways_out_look(&now, d);
 	networks_look(&now, d);
+	inspectors_look(&now, d);
 	parts_report(d, &now);
 	d->parts = now;
 }

@@ -228,6 +228,15 @@ static int ledger_learn(struct worker *worker, int fd)
 	return fd < 0 || worker->ready ? -EPROTO : reporter_map(&worker->reporter, fd);
 }
 
+static int roots_learn(struct worker *worker, const char *data, size_t len)
+{
+	int r = worker->system ? 0 : roots_new(data, len, &worker->system);
+
+	if (r == -EINVAL) /* the daemon has looked at their form only */
+		log_error("inspector: --roots: a certificate was not understood");
+	return r;
+}
+
 static int blob_learn(struct worker *worker, enum link_type type, int fd)
 {
 	const char *data;
@@ -242,8 +251,8 @@ static int blob_learn(struct worker *worker, enum link_type type, int fd)
 		r = settings_learn(worker, data, len);
 	else if (type == LINK_BATCH)
 		r = batch_learn(worker, data, len);
-	else if (!worker->system)
-		r = roots_new(data, len, &worker->system);
+	else
+		r = roots_learn(worker, data, len);
 	if (data)
 		munmap((void *)data, len);
 	return r;

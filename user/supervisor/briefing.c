@@ -250,6 +250,7 @@ void supervisor_recovered(struct supervisor *w, bool (*is_used)(void *data, cons
 	cas_wipe(w->cas_dir, w, is_used, data);
 	ledgers_sweep(w->ledgers, is_there, data);
 	w->recovered = true;
+	readiness_lose(&w->readiness, loop_now_ns()); /* before this, none can be */
 	processes_brief(w);
 }
 

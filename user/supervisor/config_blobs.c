@@ -9,6 +9,8 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "link/link.h"
+#include "vocab/limits.h"
+#include "wire/resolver_list.h"
 
 /* "nameserver ADDRESS" lines of resolv.conf, as c-ares wants them. */
 static void resolvers_read(struct buf *out)
@@ -21,8 +23,13 @@ static void resolvers_read(struct buf *out)
 	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
 		char address[64];
 
-		if (sscanf(line, "nameserver %63s", address) == 1)
+		if (sscanf(line, "nameserver %63s", address) != 1)
+			continue;
+		/* One word that c-ares does not know, and it takes none of them. */
+		if (resolver_address_is_valid(address, strlen(address)))
 			buf_printf(out, strchr(address, ':') ? "%s[%s]" : "%s%s", out->len ? "," : "", address);
+		else
+			log_warning("/etc/resolv.conf: '%s' is no address, and is not asked", address);
 	}
 }
 
@@ -45,11 +52,13 @@ int blob_settings(const char *resolvers, int *ret_fd)
 int blob_roots(const char *file, int *ret_fd)
 {
 	_free_ char *pem = NULL;
-	int r = fs_read_at(AT_FDCWD, file, 8u << 20, &pem);
+	int r = fs_read_at(AT_FDCWD, file, NP_BUNDLE_BYTES, &pem);
 
 	if (r < 0) {
 		log_warning("%s: %s; no origin will be trusted", file, strerror(-r));
 		return link_blob("", 0, ret_fd);
 	}
+	if (!*pem)
+		log_warning("%s is empty; no origin will be trusted", file);
 	return link_blob(pem, strlen(pem), ret_fd);
 }

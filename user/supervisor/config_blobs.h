@@ -4,5 +4,5 @@
 
 /* LINK_SETTINGS; resolvers NULL: those of /etc/resolv.conf. */
 int blob_settings(const char *resolvers, int *ret_fd);
-/* LINK_ROOTS. A file that cannot be read is warned of: then no origin is trusted. */
+/* LINK_ROOTS. One that cannot be read, or is empty, is warned of: then no origin is trusted. */
 int blob_roots(const char *file, int *ret_fd);

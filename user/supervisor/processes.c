@@ -55,16 +55,23 @@ void finish_check(struct supervisor *w)
 
 void process_end(struct process *p, const char *why)
 {
+	struct supervisor *w = p->supervisor;
+	bool was_ready = p->ready;
+
 	if (!p->pid)
 		return;
-	if (!p->supervisor->finish_ns)
+	if (!w->finish_ns)
 		log_warning("inspector %d ended: %s", (int)p->pid, why);
 	else
 		log_debug("inspector %d has finished: %s", (int)p->pid, why);
 	process_drop(p);
 	p->failures++;
 	p->start_ns = loop_now_ns();
-	steering_update(p->supervisor);
+	steering_update(w);
+	if (w->recovered && !supervisor_ready(w))
+		readiness_lose(&w->readiness, p->start_ns);
+	if (!was_ready)
+		readiness_fail(&w->readiness, why);
 }
 
 void process_send(struct process *p, enum link_type type, const void *data, size_t len, int fd)
@@ -97,6 +104,7 @@ static int message_take(struct process *p, enum link_type type, const char *data
 	switch (type) {
 	case LINK_READY:
 		p->ready = true;
+		readiness_gain(&w->readiness);
 		log_debug("inspector %d takes connections, %llu ms after its start", (int)p->pid,
 			  (unsigned long long)((loop_now_ns() - p->start_ns) / 1000000));
 		steering_update(w);

@@ -64,6 +64,7 @@ static void on_tick(void *data)
 		r = process_start(p);
 		if (r < 0) {
 			log_error("%s: %s", w->exe, strerror(-r));
+			readiness_fail(&w->readiness, strerror(-r));
 			p->failures++;
 		}
 	}
@@ -77,6 +78,11 @@ unsigned supervisor_ready(const struct supervisor *w)
 	for (unsigned i = 0; i < w->config.count; i++)
 		n += w->processes[i].ready;
 	return n;
+}
+
+const char *supervisor_unready(struct supervisor *w)
+{
+	return w->config.count && !w->finish_ns ? readiness_problem(&w->readiness, loop_now_ns()) : NULL;
 }
 
 static bool is_starting(const struct process *p)

@@ -51,6 +51,9 @@ void supervisor_recovered(struct supervisor *supervisor, bool (*is_used)(void *d
 			  bool (*is_there)(void *data, uint64_t cgroup_id), void *data);
 void supervisor_free(struct supervisor *supervisor);
 unsigned supervisor_ready(const struct supervisor *supervisor);
+/* There should be inspectors, and none has become ready for some time: how the last start of one ended. NULL: there is one, or may be in a
+ * moment. */
+const char *supervisor_unready(struct supervisor *supervisor);
 
 /* Waits until the inspectors are ready, up to ms: whoever is told that the daemon is ready may rely on them. */
 void supervisor_await(struct supervisor *supervisor, unsigned ms);

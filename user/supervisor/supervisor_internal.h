@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "base/fs.h"
+#include "supervisor/readiness.h"
 #include "supervisor/supervisor.h"
 #include "dns/synthetic_names.h"
 #include "netns/way_out.h"
@@ -108,6 +109,7 @@ struct supervisor {
 	bool cas_kept;		  /* ... if cas_dir is in memory */
 	bool recovered;		  /* all sandboxes of a predecessor are known: others are new */
 	bool steering;		  /* the gate steers */
+	struct readiness readiness;
 	struct session_brief_queue cas_wanted, cas_requested; /* the latter: the oldest first */
 	struct debug_question debug;
 	struct ask_queue asks;

@@ -101,14 +101,14 @@ int roots_new(const char *pem, size_t len, struct roots **ret)
 int roots_extend(const struct roots *base, const char *pem, size_t len, struct roots **ret)
 {
 	_free_ struct roots *roots = calloc(1, sizeof(*roots));
-	BIO *bio = len <= INT_MAX ? BIO_new_mem_buf(pem, (int)len) : NULL;
+	BIO *bio = len <= INT_MAX ? BIO_new_mem_buf(len ? pem : "", (int)len) : NULL;
 	X509_STORE *store = X509_STORE_new();
 	int r = -ENOMEM;
 
 	ERR_clear_error();
 	if (roots && bio && store)
 		r = base ? roots_copy(store, base) : 0;
-	if (r == 0)
+	if (r == 0 && len)
 		r = roots_read(store, bio);
 	ERR_clear_error();
 	BIO_free(bio);

@@ -9,8 +9,8 @@
 struct origins; /* one session's: resumption never crosses sessions */
 struct roots;	/* trusted certificates, shared by all */
 
-/* PEM text of all roots (the system's bundle and extra_roots), read by someone who may. -EINVAL: it cannot be read, or
- * there is none in it. */
+/* PEM text of all roots (the system's bundle and extra_roots), read by someone who may. No text at all is no root: then no origin is
+ * trusted. -EINVAL: it cannot be read, or there is none in it. */
 int roots_new(const char *pem, size_t len, struct roots **ret);
 /* Those of base and these. */
 int roots_extend(const struct roots *base, const char *pem, size_t len, struct roots **ret);

@@ -82,7 +82,7 @@ class Inspected:
 
     def spawn(self, *cmd, session=None, **kw):
         return base.popen(self.argv(*cmd, session=session), env=base.env(NETPAWL_SOCKET=str(self.daemon.socket)),
-                          stdin=subprocess.DEVNULL, **kw)
+                          **{"stdin": subprocess.DEVNULL, **kw})
 
     def run(self, *cmd, timeout=180, input=None, env=None):
         """A command in a sandbox of the session: (exit code, stdout, stderr)."""

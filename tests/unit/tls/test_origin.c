@@ -514,7 +514,6 @@ static void test_roots(void **state)
 	_buf_ struct buf pem = BUF_INIT(1 << 20);
 
 	(void)state;
-	assert_int_equal(roots_new("", 0, &made), -EINVAL);
 	assert_int_equal(roots_new("hello", 5, &made), -EINVAL);
 	test_pem(root.cert, &pem);
 	buf_puts(&pem, "# a comment\n");
@@ -529,6 +528,29 @@ static void test_roots(void **state)
 }
 
 /* Everything is counted: the order of freeing does not matter. */
+static void test_no_root_is_no_trust(void **state)
+{
+	struct test_spec spec = { .san = "DNS:www.good.test", .purpose = "serverAuth" };
+	struct origins *before = origins, *made_origins;
+	struct roots *made;
+
+	(void)state;
+	/* As link_blob_map() has an empty blob, and as text. */
+	assert_int_equal(roots_new(NULL, 0, &made), 0);
+	roots_free(made);
+	assert_int_equal(roots_new("", 0, &made), 0);
+	assert_int_equal(origins_new(made, &made_origins), 0);
+	origins = made_origins;
+	BAD("unable to get local issuer certificate", &spec, &middle, true, "www.good.test");
+	origins = before;
+	origins_free(made_origins);
+	roots_free(made);
+	/* None more. */
+	assert_int_equal(roots_extend(roots, "", 0, &made), 0);
+	assert_int_equal(sk_X509_OBJECT_num(X509_STORE_get0_objects(made->store)), 1);
+	roots_free(made);
+}
+
 static void test_lifetimes(void **state)
 {
 	_buf_ struct buf pem = BUF_INIT(1 << 20);
@@ -595,6 +617,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_tickets_are_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hello, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_roots, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_root_is_no_trust, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lifetimes, setup, teardown),
 		cmocka_unit_test(test_lean),
 	};
