@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/long_option.h"
 #include "api_client/api.h"
 #include "cli/output.h"
 #include "policy/suggest.h"
@@ -42,6 +43,12 @@ int command_dispatch(const struct options *options, const struct command *table,
 			   near.best ? "; did you mean " : "", near.best ? near.best : "", near.best ? "?" : "");
 }
 
+static int option_refuse(const char *command, const char *word, const char *meant)
+{
+	return usage_error(command, "unknown option '%s'%s%s%s", word, meant ? "; did you mean --" : "",
+			   meant ? meant : "", meant ? "?" : "");
+}
+
 static int option_unknown(const char *command, const char *word, const struct option_spec *specs, size_t n)
 {
 	_free_ char *name = strndup(word + 2, strcspn(word + 2, "="));
@@ -49,8 +56,7 @@ static int option_unknown(const char *command, const char *word, const struct op
 
 	for (size_t i = 0; i < n; i++)
 		suggestion_offer(&near, specs[i].name);
-	return usage_error(command, "unknown option '%s'%s%s%s", word, near.best ? "; did you mean --" : "",
-			   near.best ? near.best : "", near.best ? "?" : "");
+	return option_refuse(command, word, near.best);
 }
 
 /* getopt_long() has left the loop's trace in optind and optopt. */
@@ -108,6 +114,8 @@ int options_parse(const struct options *options, struct cli *cli, int argc, char
 	while ((c = getopt_long(argc, argv, options->until_operand ? "+:h" : ":h", table, &index)) != -1) {
 		if (c == 'h')
 			help = true;
+		else if (c == 1 && !long_option_is_whole(argv, specs[index].name, optarg))
+			return option_refuse(options->command, long_option_word(argv, optarg), specs[index].name);
 		else if (c == 1 && option_apply(&specs[index], optarg))
 			continue;
 		else if (c == 1)
@@ -121,6 +129,12 @@ int options_parse(const struct options *options, struct cli *cli, int argc, char
 	}
 	if (options->no_json && cli->json)
 		return usage_error(options->command, "it has no --json: %s", options->no_json);
+	if (cli->socket && !*cli->socket)
+		return usage_error(options->command, "option '--socket' takes a path, and got none");
+	/* No command has a use for an empty word, and complaints about one would begin with nothing. */
+	for (int i = optind; i < argc && !options->until_operand; i++)
+		if (!*argv[i])
+			return usage_error(options->command, "an operand is empty");
 	*ret_next = optind;
 	return OPTIONS_GO_ON;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What netpawld is called for, and its end. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -88,6 +89,15 @@ static int daemon_uninstall(struct daemon *d)
 	return r;
 }
 
+/* What a disk or a pipe did not take was not said. */
+static int output_end(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	fputs("netpawld: cannot write to standard output\n", stderr);
+	return -EIO;
+}
+
 static int daemon_probe(void)
 {
 	_buf_ struct buf out = BUF_INIT(64u << 10);
@@ -98,16 +108,19 @@ static int daemon_probe(void)
 	json_close_object(&out);
 	if (!buf_error(&out))
 		puts(out.data);
-	return buf_error(&out);
+	return buf_error(&out) ? buf_error(&out) : output_end();
 }
 
 int main(int argc, char **argv)
 {
 	struct daemon d = { .run_lock = -1, .state_lock = -1, .newborns_fd = -1 };
-	int r = options_parse(argc, argv, &d.options);
+	int r;
 
+	if (fs_stdio_fill() < 0)
+		return 1;
+	r = options_parse(argc, argv, &d.options);
 	if (r)
-		return r - 1;
+		return r == 1 && output_end() < 0 ? 1 : r - 1;
 	log_setup("netpawld", d.options.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
 	signal(SIGPIPE, SIG_IGN);
 	umask(027);

@@ -8,8 +8,10 @@
 
 #include "base/chars.h"
 #include "base/cleanup.h"
+#include "base/long_option.h"
 #include "vocab/words.h"
 #include "vocab/limits.h"
+#include "wire/resolver_list.h"
 
 static const char help[] =
 	"Usage: netpawld [OPTION]...\n"
@@ -95,7 +97,7 @@ static bool directories_ok(const struct options *o)
 
 /* -- the table ------------------------------------------------------------------------ */
 
-enum kind { TEXT, FLAG, TASK, INSPECTORS, USER, SIZE, DAYS, HELP, VERSION };
+enum kind { TEXT, PATH, FLAG, TASK, INSPECTORS, USER, SIZE, DAYS, HELP, VERSION };
 
 struct setting {
 	const char *name;
@@ -109,7 +111,7 @@ struct setting {
 #define NUMBER_TEXT(number) TEXT_OF(number)
 
 static const struct setting settings[] = {
-	{ "policy", AT(policy), TEXT, 0 },
+	{ "policy", AT(policy), PATH, 0 },
 	{ "run-dir", AT(run_dir), TEXT, 0 },
 	{ "state-dir", AT(state_dir), TEXT, 0 },
 	{ "data-dir", AT(data_dir), TEXT, 0 },
@@ -119,7 +121,7 @@ static const struct setting settings[] = {
 	{ "inspector-uid", AT(inspector_uid), USER, 0 },
 	{ "decider-uid", AT(decider_uid), USER, 0 },
 	{ "exporter-uid", AT(exporter_uid), USER, 0 },
-	{ "roots", AT(roots), TEXT, 0 },
+	{ "roots", AT(roots), PATH, 0 },
 	{ "resolvers", AT(resolvers), TEXT, 0 },
 	{ "events-session", AT(events.session_bytes), SIZE, 0 },
 	{ "events-total", AT(events.total_bytes), SIZE, 0 },
@@ -168,6 +170,9 @@ static int setting_take(const struct setting *setting, const char *text, struct 
 	const char *problem = NULL;
 
 	switch (setting->kind) {
+	case PATH:
+		problem = *text ? NULL : "the path of a file, and got none";
+		/* fall through */
 	case TEXT:
 		*(const char **)value = text;
 		break;
@@ -175,6 +180,10 @@ static int setting_take(const struct setting *setting, const char *text, struct 
 		*(bool *)value = true;
 		break;
 	case TASK:
+		if (o->task != TASK_RUN && o->task != setting->task) {
+			fputs("netpawld: --probe and --uninstall do not go together\n", stderr);
+			return 3;
+		}
 		*(enum task *)value = setting->task;
 		break;
 	case HELP:
@@ -189,6 +198,58 @@ static int setting_take(const struct setting *setting, const char *text, struct 
 	if (problem)
 		fprintf(stderr, "netpawld: --%s takes %s\n", setting->name, problem);
 	return problem ? 3 : 0;
+}
+
+static bool resolvers_ok(const char *list)
+{
+	size_t len = 0;
+	const char *wrong = list ? resolver_list_wrong(list, &len) : NULL;
+
+	if (wrong)
+		fprintf(stderr, "netpawld: --resolvers takes ADDRESS[:PORT],... and got '%.*s'\n", (int)len, wrong);
+	return !wrong;
+}
+
+/* netpawl-decide runs as the inspector's user on purpose; what the policy's commands or an exporter run as could read and write the memory of
+ * whoever has the same one. */
+static bool users_ok(const struct options *o)
+{
+	const struct {
+		const char *option;
+		unsigned uid;
+	} all[] = { { "inspector-uid", o->inspector_uid },
+		    { "decider-uid", o->decider_uid },
+		    { "exporter-uid", o->exporter_uid } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		for (size_t k = 0; k < i; k++)
+			if (all[i].uid == all[k].uid) {
+				fprintf(stderr,
+					"netpawld: --%s and --%s are both %u: each needs a user of its own, or one "
+					"could read and change the other\n",
+					all[k].option, all[i].option, all[i].uid);
+				return false;
+			}
+	return true;
+}
+
+static bool settings_fit(const struct options *o)
+{
+	if (o->force && o->task != TASK_UNINSTALL) {
+		fputs("netpawld: --force goes with --uninstall only\n", stderr);
+		return false;
+	}
+	if (!cgroup_name_ok(o->cgroup)) {
+		fprintf(stderr, "netpawld: --cgroup: not a name below the cgroup mount: %s\n", o->cgroup);
+		return false;
+	}
+	return resolvers_ok(o->resolvers) && users_ok(o) && directories_ok(o);
+}
+
+static int option_unknown(const char *word, const char *meant)
+{
+	fprintf(stderr, "netpawld: unknown option '%s'; did you mean --%s?\nTry netpawld --help.\n", word, meant);
+	return 3;
 }
 
 int options_parse(int argc, char **argv, struct options *ret)
@@ -220,6 +281,8 @@ int options_parse(int argc, char **argv, struct options *ret)
 			fputs("Try netpawld --help.\n", stderr);
 			return 3;
 		}
+		if (!long_option_is_whole(argv, settings[at].name, optarg))
+			return option_unknown(long_option_word(argv, optarg), settings[at].name);
 		r = setting_take(&settings[at], optarg, &o);
 	}
 	if (r)
@@ -228,11 +291,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 		fprintf(stderr, "netpawld: unexpected argument: %s\nTry netpawld --help.\n", argv[optind]);
 		return 3;
 	}
-	if (!cgroup_name_ok(o.cgroup)) {
-		fprintf(stderr, "netpawld: --cgroup: not a name below the cgroup mount: %s\n", o.cgroup);
-		return 3;
-	}
-	if (!directories_ok(&o))
+	if (!settings_fit(&o))
 		return 3;
 	*ret = o;
 	return 0;

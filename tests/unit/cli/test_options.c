@@ -85,6 +85,42 @@ static void wrong_options_name_themselves(void **state)
 	assert_non_null(strstr(seen.errors, "'--bo?gus'"));
 }
 
+static void options_are_written_out(void **state)
+{
+	struct seen seen;
+
+	(void)state;
+	PARSE(&seen, false, "--nam", "x");
+	assert_int_equal(seen.code, CLI_USAGE);
+	assert_string_equal(seen.errors,
+			    "netpawl: cmd: unknown option '--nam'; did you mean --name?; see netpawl cmd --help\n");
+	PARSE(&seen, false, "--na=x");
+	assert_non_null(strstr(seen.errors, "unknown option '--na=x'; did you mean --name?"));
+	PARSE(&seen, false, "--fl", "op");
+	assert_non_null(strstr(seen.errors, "unknown option '--fl'; did you mean --flag?"));
+	PARSE(&seen, false, "op", "--name", "--flag", "--socket=--name");
+	assert_int_equal(seen.code, OPTIONS_GO_ON);
+	assert_string_equal(seen.name, "--flag");
+	assert_string_equal(seen.cli.socket, "--name");
+}
+
+static void empty_words_are_wrong(void **state)
+{
+	struct seen seen;
+
+	(void)state;
+	PARSE(&seen, false, "--socket", "");
+	assert_int_equal(seen.code, CLI_USAGE);
+	assert_non_null(strstr(seen.errors, "option '--socket' takes a path"));
+	PARSE(&seen, false, "op", "");
+	assert_int_equal(seen.code, CLI_USAGE);
+	assert_non_null(strstr(seen.errors, "an operand is empty"));
+	PARSE(&seen, true, "ls", ""); /* it is the command's */
+	assert_int_equal(seen.code, OPTIONS_GO_ON);
+	PARSE(&seen, false, "--name", "", "op");
+	assert_int_equal(seen.code, OPTIONS_GO_ON);
+}
+
 static void help_is_an_answer(void **state)
 {
 	struct seen seen;
@@ -106,6 +142,8 @@ int main(void)
 		cmocka_unit_test(options_anywhere),
 		cmocka_unit_test(a_command_line_is_left_alone),
 		cmocka_unit_test(wrong_options_name_themselves),
+		cmocka_unit_test(options_are_written_out),
+		cmocka_unit_test(empty_words_are_wrong),
 		cmocka_unit_test(help_is_an_answer),
 	};
 

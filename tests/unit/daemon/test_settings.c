@@ -99,6 +99,16 @@ static void test_what_is_refused(void **state)
 		{ "--cgroup", "../x" },
 		{ "--cgroup", "/x" },
 		{ "--cgroup", "" },
+		{ "--policy", "" },
+		{ "--roots", "" },
+		{ "--run-dir", "" },
+		{ "--state-dir", "" },
+		{ "--data-dir", "" },
+		{ "--pin-dir", "" },
+		{ "--resolvers", "" },
+		{ "--resolvers", "foo" },
+		{ "--resolvers", "192.0.2.1,foo" },
+		{ "--resolvers", "1.2.3.4:99999" },
 		{ "--force", "word" },
 		{ "--nothing", NULL },
 		{ "--policy", NULL },
@@ -112,12 +122,55 @@ static void test_what_is_refused(void **state)
 	assert_int_equal(o.inspectors, 12345); /* untouched */
 }
 
+static void test_each_option_is_written_out(void **state)
+{
+	static const char *const wrong[][2] = {
+		{ "--unin", NULL },  { "--uninstal", NULL }, { "--pro", NULL },		{ "--verb", NULL },
+		{ "--polic", "/p" }, { "--polic=/p", NULL }, { "--roo=--roots", NULL }, { "--roo", "--roots" },
+		{ "--vers", NULL },  { "--hel", NULL },
+	};
+	struct options o = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		assert_int_equal(PARSE(&o, wrong[i][0], wrong[i][1]), 3);
+	assert_int_equal(PARSE(&o, "--roots", "--roots", "--policy=--policy", "--verbose"), 0);
+	assert_string_equal(o.roots, "--roots");
+	assert_string_equal(o.policy, "--policy");
+}
+
+static void test_one_task(void **state)
+{
+	struct options o = { 0 };
+
+	(void)state;
+	assert_int_equal(PARSE(&o, "--probe", "--uninstall"), 3);
+	assert_int_equal(PARSE(&o, "--uninstall", "--probe"), 3);
+	assert_int_equal(PARSE(&o, "--force"), 3);
+	assert_int_equal(PARSE(&o, "--probe", "--force"), 3);
+	assert_int_equal(PARSE(&o, "--uninstall", "--uninstall"), 0);
+	assert_int_equal(PARSE(&o, "--force", "--uninstall"), 0);
+	assert_true(o.task == TASK_UNINSTALL && o.force);
+}
+
+static void test_users_are_apart(void **state)
+{
+	struct options o = { 0 };
+
+	(void)state;
+	assert_int_equal(PARSE(&o, "--inspector-uid", "7", "--decider-uid", "7"), 3);
+	assert_int_equal(PARSE(&o, "--inspector-uid", "7", "--exporter-uid", "7"), 3);
+	assert_int_equal(PARSE(&o, "--decider-uid", "7", "--exporter-uid", "7"), 3);
+	assert_int_equal(PARSE(&o, "--inspector-uid", "65532"), 3); /* the decider's, unless it is said */
+	assert_int_equal(PARSE(&o, "--inspector-uid", "65532", "--decider-uid", "65533"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_each_goes_to_its_place),
-		cmocka_unit_test(test_what_is_refused),
+		cmocka_unit_test(test_defaults),	cmocka_unit_test(test_each_goes_to_its_place),
+		cmocka_unit_test(test_what_is_refused), cmocka_unit_test(test_each_option_is_written_out),
+		cmocka_unit_test(test_one_task),	cmocka_unit_test(test_users_are_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
