@@ -294,6 +294,10 @@ class Session:
         sends it; without one it has none. terminal="80x24": a terminal is its input and output. attach=True: its output is for
         one reader, whole and as bytes, waits for that reader, and ends with it."""
         launch = {name: value if value is True or isinstance(value, list) else str(value) for name, value in options.items() if value not in (None, False)}
+        if isinstance(input, str):
+            input.encode()  # what JSON cannot carry fails here, before anything runs
+        elif input is not None and input is not True:
+            raise TypeError("input is a str, or True")
         if input is not None:
             launch["input"] = True
         if env:

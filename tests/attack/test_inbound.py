@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Callers from outside. Nobody but the sandbox itself reaches its listeners, in any mode, unless the policy names the port
 (inbound:); and nobody beyond the host can tell whether there is a listener."""
+import time
 import concurrent.futures
 
 import pytest
@@ -142,6 +143,17 @@ def taken(agent, how, family, keep="scanned", own=HOST):
     return agent.call("listen", keep=keep, family=family, addr=WILD[family], kind=kind)["port"]
 
 
+def scan_closed(world, family, port, kinds, at):
+    """A port that nobody has. How many ICMP errors a namespace sends in a second is bounded: one that was held back comes later."""
+    kind = "udp" if "udp" in kinds else "syn"
+    for _ in range(4):
+        got = scan(world, family, port, kinds, at)
+        if got[kind]:
+            return got
+        time.sleep(1)
+    raise AssertionError(f"a closed port does not answer: {kind}")
+
+
 @pytest.mark.parametrize("family", [4, 6])
 @pytest.mark.parametrize("mode", ["FULL", "PROXIED", "NONE"])
 def test_a_scan_tells_nothing(world, pool, kind, mode, family):
@@ -154,8 +166,7 @@ def test_a_scan_tells_nothing(world, pool, kind, mode, family):
             with_listener = scan(world, family, port, kinds, box.at, 1 if box.wired else 5)
         finally:
             box.call("close", keep="scanned")
-        without = scan(world, family, port, kinds[:1] if box.wired else kinds, box.at)
-        assert without["udp" if "udp" in kinds else "syn"], f"{how}: a closed port answers"
+        without = scan_closed(world, family, port, kinds[:1] if box.wired else kinds, box.at)
         if box.wired:
             assert not any(with_listener.values()), f"{how}: nothing but {CONTAINERS}"
         else:

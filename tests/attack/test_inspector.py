@@ -335,17 +335,28 @@ while done < 40 and time.time() < (end if done else end + 120):
     assert told == {(net.session, "mine"), (other, "theirs")}, told
 
 
-def test_a_sandbox_cannot_forget_the_identity_of_another(net):
+@pytest.fixture
+def quiet():
+    """A daemon of which no sandbox ends but by the test: with one that does it waits for its inspectors."""
+    with contextlib.ExitStack() as stack:
+        n = Net(stack, POLICY)
+        assert base.eventually(lambda: n.api.health()["inspectors"] == 2)
+        yield n
+
+
+def test_a_sandbox_cannot_forget_the_identity_of_another(quiet):
     """A socket that was steered once, was disconnected, and sits on the local port of somebody else when it is closed."""
+    net = quiet
     other = net.new_session()
     mine = f"""
-import ctypes, socket, struct, sys, time
+import ctypes, socket, struct, sys
 l = socket.socket(); l.bind(('127.0.0.1', 40001)); l.listen(5)
 s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind(('127.0.0.1', 45679)); s.connect(({FAR[4]!r}, 80))
 s.sendall(b'GET /a HTTP/1.1\\r\\nHost: bad.test\\r\\n\\r\\n'); s.recv(12)
 s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
 ctypes.CDLL(None).connect(s.fileno(), bytes(16), 16)  # AF_UNSPEC
-s.connect(('127.0.0.1', 40001)); print('own', flush=True); time.sleep(1.5); s.close(); print('closed', flush=True)
+s.connect(('127.0.0.1', 40001)); print('own', flush=True)
+sys.stdin.readline(); s.close(); print('closed', flush=True); sys.stdin.readline()
 """
     theirs = f"""
 import socket
@@ -356,20 +367,25 @@ except OSError as e: print(type(e).__name__)
 """
     keep = net.spawn("sleep", "600", session=other)  # and so the session has its authority, which a stopped worker makes for nobody
     assert base.eventually(lambda: net.api.raw("GET", f"/v1/sessions/{other}/ca")[0] == 200, 10)
-    a = net.python(mine)
+    a = net.python(mine, stdin=subprocess.PIPE)
     assert a.stdout.readline() == b"own\n"
     stopped = net.workers()
     for pid in stopped:
         os.kill(pid, signal.SIGSTOP)
     try:
         b = net.python(theirs, session=other)
-        said = b.stdout.readline(), a.stdout.readline()
+        said = [b.stdout.readline()]
+        a.stdin.write(b"close\n")
+        a.stdin.flush()
+        said.append(a.stdout.readline())
     finally:
         for pid in stopped:
             os.kill(pid, signal.SIGCONT)
         base.reap(keep)
-    assert said == (b"connected\n", b"closed\n")
+    a.stdin.close()
+    assert said == [b"connected\n", b"closed\n"]
     assert b.communicate(timeout=120)[0] == b"b'HTTP/1.1 403'\n"
+    assert net.workers() == stopped, "a worker died: " + net.daemon.text()[-3000:]
 
 
 # -- origins ------------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def test_who_is_in_no_container(world, daemon):
 def test_what_is_not_found(daemon, contained):
     session, start = new_session("lost"), secrets.token_hex(8)
     for words, said in ((("--container", "abcdef012345"), "no running container"), (("--container", "no-such-name"), "no running container"),
-                        (("--container", "--help"), ""), (("--pid", "0"), "no such process"), (("--pid", "x"), "no such process"),
+                        (("--container", "--help"), ""), (("--pid", "0"), "not a process number"), (("--pid", "x"), "not a process number"),
                         (("--pid", 4194305), "no such process"), (("--cgroup", "/nowhere"), "No such file")):
         p = daemon.cli("attach", session, *words)
         assert p.returncode in (1, 2) and said in p.stderr, (words, p)

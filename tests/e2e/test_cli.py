@@ -80,11 +80,15 @@ def test_all_others_that_only_look_print_json(daemon, api, tmp_path):
                                    ["show", "a/b/c"], ["end", "foo"], ["attach", "foo", "--cgroup", "/"], ["notices", "foo"],
                                    ["env", "foo", "--dir", "/tmp"], ["env", "a/b", "--dir", "x"], ["env", "a/b"], ["path", "foo", "/x"],
                                    ["path", "a/b", "x"], ["forward", "foo", "80"], ["forward", "a/b", "0"], ["forward", "a/b", "http"],
+                                   ["run", "--", ""], ["attach", "a/b", "--pid", "abc"], ["attach", "a/b", "--pid", "-1"],
+                                   ["attach", "a/b", "--pid", "0"], ["attach", "a/b", "--pid", "1x"], ["attach", "a/b", "--pid", ""],
                                    ["runs", "foo"], ["runs", "--state", "odd"], ["approve", "x"], ["reject", "7"], ["remove"],
                                    ["cp", "x", "y"], ["cp", "a/b:x", "c/d:y"], ["events", "--session", "foo"],
                                    ["events", "--reason", "odd"], ["events", "--limit", "1001"], ["policy"], ["policy", "odd"],
                                    ["policy", "check"], ["policy", "explain", "x.yaml"], ["policy", "test", "x.yaml"], ["policy", "show", "x"],
-                                   ["doctor", "stray"]], ids=" ".join)
+                                   ["doctor", "stray"], ["--socket", "", "status"], ["status", "--socket="], ["policy", "check", ""],
+                                   ["policy", "test", ""], ["policy", "lists", ""], ["policy", "suggest", ""], ["policy", "save", ""],
+                                   ["policy", "explain", "", "--url", "http://x.test/"]], ids=" ".join)
 def test_wrong_usage_is_2(daemon, words):
     p = daemon.cli(*words)
     assert p.returncode == 2, p
@@ -147,7 +151,8 @@ def test_a_slip_of_the_pen_makes_no_session(daemon, api):
     name = new_session("typo")
     api.create(name)
     for words in (["escalate", name + "x", "SECRET"], ["escalate", name + "x", "SECRET", "--existing"], ["show", name + "x"],
-                  ["end", name + "x"], ["forget", name + "x"], ["why", name + "x"], ["debug", name + "x"]):
+                  ["end", name + "x"], ["forget", name + "x"], ["why", name + "x"], ["debug", name + "x"], ["runs", name + "x"],
+                  ["har", "--session", name + "x"], ["events", "--session", name + "x"], ["env", name + "x", "--dir", "/nowhere"]):
         p = daemon.cli(*words, check=1)
         assert p.stderr == f"netpawl: {name}x: there is no session of that name (no_such_session)\nnetpawl: did you mean {name}?\n"
     assert api.ask("GET", f"/v1/sessions/{name}x")[0] == 404
@@ -172,6 +177,11 @@ def test_runs_of_a_session(daemon, api):
         api.ok("POST", "/v1/runs", {"session": name, "class": "write", "command": ["true"], "options": {}})
     for words in ([mine], ["--session", mine]):
         assert {r["session"] for r in json.loads(daemon.cli("runs", "--json", *words, check=0).stdout)["runs"]} == {mine}
+    idle = new_session("runs")
+    daemon.cli("runs", idle, check=1)
+    api.create(idle)
+    assert daemon.cli("runs", idle, check=0).stdout == "no runs\n"
+    assert json.loads(daemon.cli("har", "--session", idle, check=0).stdout)["log"]["entries"] == []
     daemon.cli("runs", mine, "--session", mine, check=2)
     daemon.cli("runs", "--session", "nonsense", check=2)
     for name in (mine, other):
@@ -499,8 +509,9 @@ def test_an_environment_from_a_file(daemon, tmp_path):
 
 
 @pytest.mark.parametrize("words,told", [
-    (["--env", "NO_SUCH_WORD"], "NO_SUCH_WORD: the caller has no such variable"), (["--env", "=x"], "NAME=VALUE"), (["--env", ""], "NAME=VALUE"),
-    (["--env", "NETPAWL_SESSION=other/one"], "netpawl's own"), (["--env-file", "/nonexistent"], "/nonexistent"),
+    (["--env", "NO_SUCH_WORD"], "'NO_SUCH_WORD': the caller has no such variable"),
+    (["--env", "A B=x"], "--env 'A B': there is a blank in the name"), (["--env", "=x"], "--env '': it is written NAME or NAME=VALUE"),
+    (["--env", ""], "--env '': it is written"), (["--env", "NETPAWL_SESSION=other/one"], "netpawl's own"), (["--env-file", "/nonexistent"], "/nonexistent"),
     (["--env-file", "/etc/os-release", "--env-file", "/etc/hostname"], "NAME=VALUE"),
     ([w for i in range(300) for w in ("--env", f"A{i}=1")], "--env")])
 def test_an_environment_that_is_wrong(daemon, words, told):

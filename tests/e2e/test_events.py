@@ -320,9 +320,9 @@ def test_since(daemon, api):
     assert len(daemon.cli("events", "--session", session, "--since", "1h", "--limit", "2", check=0).stdout.splitlines()) == 2
     for day, all_of in (("1999-01-01", every), ("2099-01-01", [])):
         assert len(daemon.cli("events", "--session", session, "--since", day, "--json", check=0).stdout.splitlines()) == len(all_of)
-    for bad in ("yesterday", "10", "2026-13-01T00:00:00Z", "1y"):
+    for bad in ("yesterday", "10", "2026-13-01T00:00:00Z", "2026-02-30", "1y"):
         daemon.cli("events", "--since", bad, check=2)
-    for bad in ("10m", "2026-01", "2026-01-01T00:00:00", "x"):
+    for bad in ("10m", "2026-01", "2026-01-01T00:00:00", "2026-02-30", "x"):
         with pytest.raises(Failure):
             api.events(since=bad)
 

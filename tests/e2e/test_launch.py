@@ -61,7 +61,7 @@ def test_launch(api, session):
     assert base.eventually(lambda: not api.sandboxes(session))
 
 
-@pytest.mark.parametrize("name,text", [("memory", "lots"), ("memory", "1kB"), ("disk", "-1"), ("cpus", "0"), ("pids", "1.5"),
+@pytest.mark.parametrize("name,text", [("memory", "lots"), ("memory", "1kB"), ("disk", "-1"), ("cpus", "0"), ("cpus", "0.009"), ("pids", "1.5"),
                                        ("timeout", "soon"), ("output_limit", "0")])
 def test_a_limit_that_is_none_is_told_at_once(api, session, name, text):
     status, answer = api.ask("POST", "/v1/runs", {"session": session, "command": ["true"], "launch": {name: text}})
@@ -318,7 +318,7 @@ def test_variables_of_a_launch(api, session):
     ident = launch(api, session, "sh", "-c", "echo $A; echo $HOME", env=["A=b c", "EMPTY="])
     assert output(api, ident) == ("b c\n/workspace\n", "", [])
     assert api.ok("GET", f"/v1/runs/{ident}")["options"]["env"] == ["A=b c", "EMPTY="]
-    for env, told in ((["A"], "NAME=VALUE"), (["=b"], "NAME=VALUE"), ("A=b", "array"), ([1], "array"), (["NETPAWL_SOCKET=/x"], "netpawl's own")):
+    for env, told in ((["A"], "NAME=VALUE"), (["=b"], "NAME=VALUE"), (["A=b", "A B=x"], 'word 2 of "env": there is a blank in the name'), ("A=b", "array"), ([1], "array"), (["NETPAWL_SOCKET=/x"], "netpawl's own")):
         status, answer = api.ask("POST", "/v1/runs", {"session": session, "command": ["true"], "launch": {"env": env}})
         assert status == 400 and told in answer["detail"], answer
 

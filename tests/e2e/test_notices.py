@@ -309,6 +309,16 @@ def test_printed_to_nobody_is_not_delivered(d):
     assert numbers(notices(d.api, session, reader="cli")) == [1]
 
 
+@pytest.mark.parametrize("words", [[], ["--json"], ["--follow"]])
+def test_a_closed_output_is_told_nothing(d, words):
+    session = new_session()
+    d.api.escalate(session, "SECRET", "s.csv")
+    p = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *d.world.enter(), str(base.NETPAWL), "notices", session, *words],
+                       stderr=subprocess.PIPE, env=base.env(NETPAWL_SOCKET=str(d.socket)), timeout=180, text=True)
+    assert p.returncode == 1 and "cannot write to standard output" in p.stderr
+    assert numbers(notices(d.api, session, reader="cli")) == [1]
+
+
 def test_follow(d):
     session = new_session()
     d.api.escalate(session, "CONFIDENTIAL", "c.csv")

@@ -295,6 +295,18 @@ print(json.dumps([a.wait().stdout, b.wait().stdout, said, d.wait().stdout, [[s, 
     assert "cancelled by uid" in got[2] and "enough" in got[2] and got[4] == [["stdout", "ff0a"]]
 
 
+def test_input_that_cannot_be_sent(daemon):
+    """Nothing is started that would wait for it for ever."""
+    got = client(daemon, """
+said = []
+for wrong in (b"abc", 7, False, "\\ud800"):
+    try: session.launch(["cat"], input=wrong)
+    except (TypeError, ValueError) as error: said.append(type(error).__name__)
+print(json.dumps([said, len(session.runs())]))
+""")
+    assert got == [["TypeError", "TypeError", "TypeError", "UnicodeEncodeError"], 0]
+
+
 def test_a_daemon_that_is_busy_is_no_blocking_error(tmp_path, daemon):
     """More callers than Linux lets wait: the client waits for its turn, and says what is the matter when that does not come."""
     path = tmp_path / "control.sock"

@@ -576,10 +576,14 @@ def test_disk(daemon):
 
 
 @pytest.mark.parametrize("words", [["--memory", "x"], ["--memory", "10"], ["--pids", "0"], ["--pids", "1k"], ["--cpus", "0"],
-                                   ["--cpus", "-1"], ["--cpus", "1.2345"], ["--timeout", "5"], ["--timeout", "0s"],
+                                   ["--cpus", "-1"], ["--cpus", "1.2345"], ["--cpus", "0.001"], ["--timeout", "5"], ["--timeout", "0s"],
                                    ["--output-limit", "0"], ["--disk", ""]])
 def test_limits_that_are_none(daemon, words):
     assert words[0] in run(daemon, *words, "--", "true", check=2).stderr
+
+
+def test_the_least_of_a_cpu_is_one_that_the_kernel_takes(daemon):
+    run(daemon, "--cpus", "0.01", "--", "true", check=0)
 
 
 def v1_groups(daemon):

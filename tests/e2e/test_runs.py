@@ -401,7 +401,7 @@ def test_no_start_without_approval(net, session):
     {"class": "write", "command": ["x"]}, {"session": "a/b", "class": "write"},
     {"session": "a/b", "class": "", "command": ["x"]}, {"session": "a/b", "class": "all", "command": ["x"]},
     {"session": "a/b", "class": "write", "command": []}, {"session": "a/b", "class": "write", "command": "x"},
-    {"session": "a/b", "class": "write", "command": [1]}, {"session": "a/b", "class": "write", "command": {"a": "b"}},
+    {"session": "a/b", "class": "write", "command": [1]}, {"session": "a/b", "class": "write", "command": ["", "x"]}, {"session": "a/b", "class": "write", "command": {"a": "b"}},
     {"session": "a/b", "class": "write", "command": ["x"], "state": "running"},
     {"session": "a/b", "class": "write", "command": ["x"], "approved": "yes"},
     {"session": "a/b", "class": "write", "command": ["x" * 20000]},
@@ -410,6 +410,14 @@ def test_no_start_without_approval(net, session):
 def test_bad_asks(net, body):
     status, answer = net.api.ask("POST", "/v1/runs", body)
     assert status in (400, 413) and answer["detail"], answer
+
+
+@pytest.mark.parametrize("command,detail", [
+    ([], '"command" has no word'), ("ls", '"command" must be an array, not a string'), (["ls", 1], 'word 2 of "command" is no text'),
+    ([""], '"command" names no program: its first word is empty')])
+def test_what_is_wrong_with_a_command(net, command, detail):
+    status, answer = net.api.ask("POST", "/v1/runs", {"session": "a/b", "command": command, "launch": {}})
+    assert (status, answer["error"], answer["detail"]) == (400, "bad_field", detail)
 
 
 def test_races_of_decisions(net, session):

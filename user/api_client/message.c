@@ -42,12 +42,14 @@ void output_clean_line(FILE *to, const char *fmt, ...)
 
 int output_finish(int code)
 {
+	static bool is_reported; /* a command may have asked before main() does */
+
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return code;
-	if (code != CLI_OK)
-		return code;
-	fprintf(stderr, "netpawl: cannot write to standard output\n");
-	return CLI_REFUSED;
+	if (!is_reported)
+		fprintf(stderr, "netpawl: cannot write to standard output\n");
+	is_reported = true;
+	return code == CLI_OK ? CLI_REFUSED : code;
 }
 
 void complain_text(const char *subject, const char *sentence, const char *token, const char *detail)

@@ -107,14 +107,14 @@ int fs_path_of(int fd, char path[static FS_PATH_SIZE])
 
 int fs_stdio_fill(void)
 {
-	int fd;
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		/* What is written to a closed standard output has to fail: nobody reads it, and it must not count as told. */
+		const int flags = (fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) | O_CLOEXEC;
 
-	do {
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-		if (fd < 0)
+		/* It gets the least number that is free. */
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", flags) != fd)
 			return -1;
-	} while (fd <= STDERR_FILENO);
-	close(fd);
+	}
 	return 0;
 }
 

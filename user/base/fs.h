@@ -20,7 +20,8 @@ int fs_read_at(int dirfd, const char *path, size_t max, char **ret_text);
 int fs_path(char path[static FS_PATH_SIZE], const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The path of what is open. */
 int fs_path_of(int fd, char path[static FS_PATH_SIZE]);
-/* Opens what is closed of 0, 1 and 2, so that no file of ours becomes somebody's standard output. 0 or -1. */
+/* Opens what is closed of 0, 1 and 2, so that no file of ours becomes somebody's standard output. Writes to 1 still fail then.
+ * 0 or -1. */
 int fs_stdio_fill(void);
 /* The path of another program in the directory of this one. */
 int fs_beside(char path[static FS_PATH_SIZE], const char *program);

@@ -9,6 +9,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "containers/container_find.h"
+#include "vocab/words.h"
 #include "reason.h"
 
 static const char attach_help[] =
@@ -62,15 +63,12 @@ static const char *look_error(int r)
 	}
 }
 
-static int cgroup_choose(const char *container, const char *pid, const char *cgroup, char path[static FS_PATH_SIZE])
+static int cgroup_choose(const char *container, uint64_t pid, const char *cgroup, char path[static FS_PATH_SIZE])
 {
-	char *end = NULL;
-	long number = pid ? strtol(pid, &end, 10) : 0;
-
 	if (container)
 		return container_look(container, path);
 	if (pid)
-		return *end || number <= 0 || number > INT32_MAX ? -ESRCH : container_of_process((pid_t)number, path);
+		return container_of_process((pid_t)pid, path);
 	return realpath(cgroup, path) ? 0 : -errno; /* the daemon does not know our working directory */
 }
 
@@ -83,6 +81,7 @@ int command_attach(struct cli *cli, int argc, char **argv)
 	const struct options options = { argv[0], attach_help, specs, ARRAY_SIZE(specs),
 					 .operands = { 1, 1, "one session", true } };
 	char path[FS_PATH_SIZE], detail[512];
+	uint64_t process = 0;
 	json_t *body;
 	int next, r, code = command_parse(&options, cli, argc, argv, &next);
 
@@ -90,7 +89,9 @@ int command_attach(struct cli *cli, int argc, char **argv)
 		return code;
 	if (!!container + !!pid + !!cgroup != 1)
 		return usage_error(argv[0], "it takes one of --container, --pid and --cgroup");
-	r = cgroup_choose(container, pid, cgroup, path);
+	if (pid && !count_parse(pid, INT32_MAX, &process))
+		return usage_error(argv[0], "--pid %s: not a process number", pid);
+	r = cgroup_choose(container, process, cgroup, path);
 	if (r < 0) {
 		snprintf(detail, sizeof(detail), "%s: %s",
 			 container ? container

@@ -5,6 +5,7 @@
 #include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/session_command.h"
 #include "launch/run.h"
 #include "launch/trust_files.h"
 #include "reason.h"
@@ -80,6 +81,9 @@ int command_env(struct cli *cli, int argc, char **argv)
 		return code;
 	if (!dir || dir[0] != '/' || (at && at[0] != '/'))
 		return usage_error(argv[0], "--dir, and --at, take an absolute path");
+	code = session_find(cli, argv[next]);
+	if (code != CLI_OK)
+		return code;
 	r = host_look(NULL, &host);
 	if (r < 0) {
 		error_print(argv[next], NP_R_FAILED, strerror(-r));

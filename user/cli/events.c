@@ -12,6 +12,7 @@
 #include "cli/ocsf.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/session_command.h"
 #include "vocab/limits.h"
 #include "reason.h"
 
@@ -224,15 +225,6 @@ static char *query_build(const char *session, const char *reason, const char *li
 	api_query(&path, "follow", follow ? "1" : NULL);
 	api_query(&path, "since", since);
 	return buf_take(&path);
-}
-
-/* Nothing happened in it, or there is no such session? */
-static int session_find(const struct cli *cli, const char *session)
-{
-	_api_answer_ struct api_answer answer = { 0 };
-	_free_ char *path = api_session_path(session, "");
-
-	return path ? api_call(cli->socket, session, "GET", path, NULL, &answer) : CLI_REFUSED;
 }
 
 static int events_stream(const char *path, bool follow, struct stream *stream)

@@ -8,6 +8,7 @@
 #include "api_client/har_entry.h"
 #include "cli/event_facts.h"
 #include "cli/options.h"
+#include "cli/session_command.h"
 #include "base/progress.h"
 #include "vocab/words.h"
 
@@ -31,8 +32,14 @@ struct har_writer {
 	struct event_filter filter;
 	struct buf out;
 	struct progress progress;
-	unsigned long long entries, not_kept;
+	unsigned long long events, entries, not_kept;
 };
+
+static void har_begin(void)
+{
+	printf("{\"log\":{\"version\":\"1.2\",\"creator\":{\"name\":\"netpawl\",\"version\":\"" NETPAWL_VERSION
+	       "\"},\"entries\":[");
+}
 
 static int har_line(void *data, char *line)
 {
@@ -42,6 +49,8 @@ static int har_line(void *data, char *line)
 
 	if (!json_is_object(event))
 		return -EPROTO;
+	if (!writer->events++)
+		har_begin();
 	progress_step(&writer->progress, 1);
 	if (!strcmp(member_text(event, "reason") ?: "", "not_kept"))
 		writer->not_kept += (unsigned long long)member_number(event, "dropped");
@@ -82,14 +91,16 @@ int command_har(struct cli *cli, int argc, char **argv)
 	if (code != CLI_OK)
 		return code;
 	progress_start(&writer.progress, "events read", 0);
-	printf("{\"log\":{\"version\":\"1.2\",\"creator\":{\"name\":\"netpawl\",\"version\":\"" NETPAWL_VERSION
-	       "\"},\"entries\":[");
 	code = event_pages_each(cli, &(struct event_pages){ .session = session, .since = since ? time : NULL },
 				har_line, &writer);
 	progress_clear(&writer.progress);
 	buf_free(&writer.out);
+	if (code == CLI_OK && session && !writer.events)
+		code = session_find(cli, session);
 	if (code != CLI_OK) /* nobody takes what is cut off for all there is */
 		return code;
+	if (!writer.events)
+		har_begin();
 	printf("\n],\"comment\":\"%llu requests; %llu older events were not kept\"}}\n", writer.entries,
 	       writer.not_kept);
 	return CLI_OK;

@@ -89,6 +89,8 @@ int command_run(struct cli *cli, int argc, char **argv)
 		return code;
 	if (next == argc)
 		return usage_error(argv[0], "it takes a command");
+	if (!*argv[next])
+		return usage_error(argv[0], "the command is empty");
 	if (o->keep && !o->session)
 		return usage_error(argv[0], "--keep needs --session: the sandbox is kept for its next run");
 	if (o->keep && (o->class || (o->isolation && strcmp(o->isolation, "full") != 0)))

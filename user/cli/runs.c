@@ -6,6 +6,7 @@
 #include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/session_command.h"
 
 static const char runs_help[] =
 	"Usage: netpawl runs [USER/SESSION] [OPTIONS]\n\n"
@@ -17,19 +18,36 @@ static const char runs_help[] =
 	"  netpawl runs --state pending\n\n"
 	"Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon.\n";
 
-static void runs_print(const json_t *answer)
+static void runs_print(const json_t *runs)
 {
 	static const char *const columns[][2] = {
 		{ "RUN", "run" },	  { "SESSION", "session" }, { "CLASS", "class" },
 		{ "STATE", "state" },	  { "CREATED", "created" }, { "DECIDED BY", "decided_by" },
 		{ "OPTIONS", "options" }, { "COMMAND", "command" },
 	};
-	const json_t *runs = json_object_get(answer, "runs");
 
 	if (json_array_size(runs))
 		rows_print(runs, columns, ARRAY_SIZE(columns), true);
 	else
 		puts("no runs");
+}
+
+static int runs_show(const struct cli *cli, const char *session, const char *path)
+{
+	_api_answer_ struct api_answer answer = { 0 };
+	int code = api_call(cli->socket, NULL, "GET", path, NULL, &answer);
+	const json_t *runs = json_object_get(answer.json, "runs");
+
+	if (code == CLI_OK && session && !json_array_size(runs)) {
+		code = session_find(cli, session);
+		if (code != CLI_OK)
+			return code;
+	}
+	if (cli->json && answer.text)
+		json_text_print(answer.text);
+	else if (code == CLI_OK)
+		runs_print(runs);
+	return code;
 }
 
 static bool is_state(const char *word)
@@ -65,5 +83,5 @@ int command_runs(struct cli *cli, int argc, char **argv)
 	api_query(&path, "state", state);
 	if (buf_error(&path))
 		return usage_error(argv[0], "the name is too long");
-	return api_show(cli, NULL, "GET", path.data, NULL, runs_print);
+	return runs_show(cli, session, path.data);
 }

@@ -75,6 +75,12 @@ static void near_print(const struct cli *cli, const char *session)
 		output_clean_line(stderr, "netpawl: did you mean %s?", near.best);
 }
 
+static void near_offer(const struct cli *cli, const char *session, const struct api_answer *answer)
+{
+	if (answer->status == 404 && answer->text && strstr(answer->text, reason_token(NP_R_NO_SUCH_SESSION)))
+		near_print(cli, session);
+}
+
 int session_show(const struct cli *cli, const char *session, const char *method, const char *path, json_t *body,
 		 void (*print)(const json_t *answer))
 {
@@ -85,8 +91,19 @@ int session_show(const struct cli *cli, const char *session, const char *method,
 		print(answer.json);
 	else if (cli->json && answer.text)
 		json_text_print(answer.text);
-	if (answer.status == 404 && answer.text && strstr(answer.text, reason_token(NP_R_NO_SUCH_SESSION)))
-		near_print(cli, session);
+	near_offer(cli, session, &answer);
+	return code;
+}
+
+int session_find(const struct cli *cli, const char *session)
+{
+	_api_answer_ struct api_answer answer = { 0 };
+	_free_ char *path = api_session_path(session, "");
+	int code = path ? api_call(cli->socket, session, "GET", path, NULL, &answer) : CLI_REFUSED;
+
+	if (code != CLI_OK && cli->json && answer.text)
+		json_text_print(answer.text);
+	near_offer(cli, session, &answer);
 	return code;
 }
 

@@ -25,3 +25,6 @@ int session_pages(const struct cli *cli, bool ended, unsigned max, int (*fn)(voi
 /* api_show() about a session. When there is none of that name, one that is nearly called so is named. */
 int session_show(const struct cli *cli, const char *session, const char *method, const char *path, json_t *body,
 		 void (*print)(const json_t *answer));
+
+/* Nothing is known of it, or there is no such session? CLI_OK when there is one; else the exit code, after a message. */
+int session_find(const struct cli *cli, const char *session);

@@ -83,6 +83,9 @@ static int fields_check(json_t *root, const struct body_field *fields, size_t n,
 		if (field->ret_flag && !json_is_boolean(value))
 			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" must be true or false, not %s",
 					   name, type_name(value));
+		if (field->is_array && !json_is_array(value))
+			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" must be an array, not %s",
+					   name, type_name(value));
 		if (field->is_nested && !json_is_array(value) && !json_is_object(value))
 			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
 					   "\"%s\" must be an array or an object, not %s", name, type_name(value));

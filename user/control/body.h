@@ -13,11 +13,12 @@
 #include "base/cleanup.h"
 #include "session/service.h"
 
-/* A field is a text, a whole number, true or false, or nested: one of the four is set. */
+/* A field is a text, a whole number, true or false, an array, or nested: one of the five is set. */
 struct body_field {
 	const char *name;
 	bool required;
 	bool is_nested;	       /* an array or an object, to be looked up in *ret_root */
+	bool is_array;	       /* likewise, but no object */
 	const char **ret_text; /* set to NULL when the field is absent; lives as long as *ret_root */
 	uint64_t *ret_number;  /* set to 0 when the field is absent */
 	bool *ret_flag;	       /* set to false when the field is absent */

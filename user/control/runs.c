@@ -24,14 +24,17 @@ static int command_read(const json_t *command, char **ret, struct failure *ret_f
 	const json_t *word;
 	size_t i;
 
-	if (!json_is_array(command) || !json_array_size(command))
-		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"command\" must be an array of texts");
+	if (!json_array_size(command))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"command\" has no word");
 	json_array_foreach(command, i, word)
 	{
 		if (!json_is_string(word))
 			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "word %zu of \"command\" is no text",
-					   i);
+					   i + 1);
 	}
+	if (!json_string_length(json_array_get(command, 0)))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
+				   "\"command\" names no program: its first word is empty");
 	text = json_dumps(command, JSON_COMPACT);
 	if (!text)
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
@@ -71,7 +74,8 @@ static int option_check(const char *name, const json_t *value, bool launch, stru
 			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" must be an array of strings",
 					   name);
 		if (!strcmp(name, "env") && (wrong = env_check(json_string_value(word), !launch)))
-			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "word %zu of \"env\": %s", i, wrong);
+			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "word %zu of \"env\": %s", i + 1,
+					   wrong);
 	}
 	return 0;
 }
@@ -133,7 +137,7 @@ int runs_create(struct request *rq, struct answer *ret, struct failure *ret_fail
 	const char *session = "", *class_text = NULL;
 	const struct body_field fields[] = {
 		{ "session", true, .ret_text = &session }, { "class", false, .ret_text = &class_text },
-		{ "command", true, .is_nested = true },	   { "launch", false, .is_nested = true },
+		{ "command", true, .is_array = true },	   { "launch", false, .is_nested = true },
 		{ "options", false, .is_nested = true },
 	};
 	_json_ json_t *body = NULL;

@@ -13,7 +13,7 @@
 static int env_bad(const char *word, const char *wrong)
 {
 	/* Not the value: it may be a secret, and this goes to a log. */
-	return usage_error("run", "--env %.*s: %s", (int)strcspn(word, "="), word, wrong);
+	return usage_error("run", "--env '%.*s': %s", (int)strcspn(word, "="), word, wrong);
 }
 
 static int env_add(struct run *run, size_t *n, const char *word)

@@ -66,6 +66,22 @@ static bool leads_nowhere(const struct facts *facts, const struct np_addr *addr)
 	       (np_addr_is_v4(addr) && !addr->b[12]);
 }
 
+/* Does anybody see requests there? */
+static bool facts_seen(const struct policy *policy, const struct facts *facts)
+{
+	return facts->protocol == PATTERN_TCP && policy_inspects(policy, facts->port);
+}
+
+/* Who could hold a connection to an address, and have somebody asked, meets it on inspected ports alone: the kernel refuses the others at once. */
+static struct verdict outcome_of_address(const struct policy *policy, const struct facts *facts, struct verdict verdict)
+{
+	if (facts->has_addr && np_addr_is_synthetic(&facts->addr))
+		return outcome_refuse(NP_R_NAME_FORGOTTEN, NULL);
+	if ((verdict.action == ACTION_ASK || verdict.action == ACTION_DECIDE) && !facts_seen(policy, facts))
+		verdict.action = ACTION_DENY;
+	return verdict;
+}
+
 static struct verdict outcome_proxied(const struct policy *policy, const struct facts *facts,
 				      const struct np_addr *addr, struct verdict verdict)
 {
@@ -74,8 +90,7 @@ static struct verdict outcome_proxied(const struct policy *policy, const struct 
 	if (facts->port == DNS_PORT)
 		return outcome_refuse(NP_R_NOT_IN_POLICY, NULL);
 	if (!facts->name)
-		return facts->has_addr && np_addr_is_synthetic(&facts->addr) ? outcome_refuse(NP_R_NAME_FORGOTTEN, NULL)
-									     : verdict;
+		return outcome_of_address(policy, facts, verdict);
 	if (facts->protocol == PATTERN_UDP)
 		return outcome_refuse(NP_R_NOT_IN_POLICY, verdict.rule);
 	if (name_is_proxys_own(facts->name) && facts_proxy(policy, facts))
@@ -110,12 +125,6 @@ struct verdict policy_outcome(const struct policy *policy, const struct facts *k
 	if (facts->name ? name_is_localhost(facts->name) || (met && goes_here(facts, &addr)) : goes_here(facts, &addr))
 		return outcome_here(policy, facts);
 	return facts->rung.mode == NP_PROXIED ? outcome_proxied(policy, facts, &addr, verdict) : verdict;
-}
-
-/* Does anybody see requests there? */
-static bool facts_seen(const struct policy *policy, const struct facts *facts)
-{
-	return facts->protocol == PATTERN_TCP && policy_inspects(policy, facts->port);
 }
 
 /* -- the verdict in words ------------------------------------------------------- */
@@ -170,6 +179,12 @@ static void rule_text(const struct policy *policy, const struct facts *facts, co
 	char by[BY_SIZE];
 
 	by_format(policy, rule, by);
+	if (verdict->action == ACTION_DENY &&
+	    (verdict->reason == NP_R_NEEDS_APPROVAL || verdict->reason == NP_R_NEEDS_DECIDER)) {
+		snprintf(text, VERDICT_TEXT_SIZE,
+			 "denied: nobody can be asked about an address on a port that is not inspected, %s", by);
+		return;
+	}
 	switch (verdict->reason) {
 	case NP_R_RULE_ALLOWS:
 		allowed_text(policy, facts, verdict, by, text);

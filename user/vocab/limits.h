@@ -262,6 +262,7 @@
 #define NP_LIMIT_BYTES_MIN (1u << 20)  /* --memory and --disk: below it not even a shell starts */
 #define NP_LIMIT_PIDS	   4194304     /* --pids: what the kernel has numbers for */
 #define NP_LIMIT_CPUS	   4096	       /* --cpus */
+#define NP_LIMIT_CPUS_MIN  10	       /* likewise, in thousandths: a quota of 1 ms, the least that the kernel takes */
 #define NP_BUNDLE_BYTES	   (8u << 20)  /* the system's bundle of certificates: Debian's is 220 KiB */
 #define NP_OUTPUT_KEPT	   (1u << 20)  /* bytes of standard output, and of standard error, that --json shows */
 #define NP_OUTPUT_MAX	   (64u << 20) /* the same with --output-limit, whatever that says: it is in memory */

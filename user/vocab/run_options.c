@@ -88,6 +88,8 @@ const char *env_check(const char *word, bool has_caller)
 
 	if (!len || (!has_caller && !word[len]))
 		return has_caller ? "it is written NAME or NAME=VALUE" : "it is written NAME=VALUE";
+	if (strcspn(word, " \t\n\v\f\r") < len)
+		return "there is a blank in the name";
 	return strncmp(word, "NETPAWL_", strlen("NETPAWL_")) != 0 ? NULL : "variables of that name are netpawl's own";
 }
 
@@ -98,7 +100,7 @@ const char *limit_parse(const char *name, const char *text, uint64_t *ret)
 	if (!limit || !limit->wrong)
 		return "not a limit";
 	if (limit->kind == RUN_CPUS)
-		return milli_parse(text, limit->most, ret) ? NULL : limit->wrong;
+		return milli_parse(text, limit->most, ret) && *ret >= limit->least ? NULL : limit->wrong;
 	if (limit->kind == RUN_COUNT)
 		return count_parse(text, limit->most, ret) ? NULL : limit->wrong;
 	if (limit->kind == RUN_TIME)

@@ -76,15 +76,15 @@ enum run_place {
 
 /* They may be written everywhere, in the policy's sandbox: section, too: there they hold without an option, which can only be
  * stricter. GET /v1/launch and a plan have them by the same names, as texts that an option takes. least, most: in its unit
- * (CPUS: whole ones).
+ * (CPUS: the least in thousandths, the most whole ones).
  *
  * name, kind, least, most, of the whole sandbox (or each run's own), its value in the help, what it is for, what is
  * wrong with any other text */
 #define RUN_LIMITS(X)                                                                                                      \
 	X(memory, SIZE, NP_LIMIT_BYTES_MIN, INT64_MAX, true, "SIZE", "memory of a sandbox",                                \
 	  "not a size like 512MiB")                                                                                        \
-	X(cpus, CPUS, 0, NP_LIMIT_CPUS, true, "N", "CPUs of a sandbox, as in 1.5",                                         \
-	  "not a number like 1.5 (0.001 is the least)")                                                                    \
+	X(cpus, CPUS, NP_LIMIT_CPUS_MIN, NP_LIMIT_CPUS, true, "N", "CPUs of a sandbox, as in 1.5",                         \
+	  "not a number like 1.5 (0.01 is the least)")                                                                     \
 	X(pids, COUNT, 1, NP_LIMIT_PIDS, true, "N", "processes of a sandbox", "not a number of processes")                 \
 	X(timeout, TIME, 1, INT64_MAX, false, "TIME",                                                                      \
 	  "how long a run may take: 90s, 5m, 1h; then it is killed, and the exit code is 124",                             \

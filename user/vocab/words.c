@@ -147,7 +147,7 @@ void time_format(uint64_t wall_us, char text[static TIME_TEXT_SIZE])
 
 bool time_parse(const char *text, uint64_t *ret_us)
 {
-	struct tm tm = { 0 };
+	struct tm tm = { 0 }, given;
 	const char *rest = strptime(text, "%Y-%m-%d", &tm);
 	uint64_t fraction = 0;
 	time_t seconds;
@@ -166,8 +166,12 @@ bool time_parse(const char *text, uint64_t *ret_us)
 		fraction = strtoull(rest, NULL, 10);
 		rest += digits;
 	}
+	given = tm;
 	seconds = timegm(&tm);
 	if (strcmp(rest, "Z") != 0 || seconds < 0)
+		return false;
+	/* timegm() makes the second of March of the thirtieth of February. */
+	if (tm.tm_mday != given.tm_mday || tm.tm_sec != given.tm_sec)
 		return false;
 	*ret_us = (uint64_t)seconds * 1000000 + fraction;
 	return true;

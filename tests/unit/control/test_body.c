@@ -10,6 +10,7 @@ static const struct body_field fields[] = {
 	{ "session", true, .ret_text = &session },
 	{ "level", false, .ret_text = &level },
 	{ "command", false, .is_nested = true },
+	{ "words", false, .is_array = true },
 };
 static struct failure failure;
 static json_t *root;
@@ -113,6 +114,8 @@ static void names_the_field(void **state)
 	REFUSED("{\"session\":\"a/b\",\"command\":\"x\"}", NP_R_BAD_FIELD,
 		"\"command\" must be an array or an object, not a string");
 	REFUSED("{\"session\":\"a/b\",\"command\":null}", NP_R_BAD_FIELD, "not null");
+	REFUSED("{\"session\":\"a/b\",\"words\":\"x\"}", NP_R_BAD_FIELD, "\"words\" must be an array, not a string");
+	REFUSED("{\"session\":\"a/b\",\"words\":{}}", NP_R_BAD_FIELD, "\"words\" must be an array, not an object");
 	REFUSED("{\"session\":true}", NP_R_BAD_FIELD, "not a boolean");
 	REFUSED("{\"level\":\"PUBLIC\"}", NP_R_BAD_FIELD, "\"session\" is missing");
 	REFUSED("{}", NP_R_BAD_FIELD, "\"session\" is missing");

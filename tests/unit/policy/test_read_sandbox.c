@@ -156,6 +156,7 @@ static void wrong_ones(void **state)
 		"  memory: lots\n",
 		"  cpus: 0\n",
 		"  cpus: -1\n",
+		"  cpus: 0.001\n",
 		"  cpus: 1.\n",
 		"  cpus: 1.0001\n",
 		"  pids: 0\n",

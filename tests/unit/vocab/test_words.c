@@ -165,6 +165,7 @@ static void limits(void **state)
 	assert_null(limit_parse("memory", "9223372036854775807", &value));
 	/* each says what it wants */
 	assert_non_null(strstr(limit_parse("cpus", "0", &value), "1.5"));
+	assert_non_null(strstr(limit_parse("cpus", "0.009", &value), "0.01 is the least"));
 	assert_non_null(strstr(limit_parse("pids", "0", &value), "processes"));
 	assert_non_null(strstr(limit_parse("timeout", "10", &value), "90s"));
 	assert_non_null(strstr(limit_parse("memory", "lots", &value), "512MiB"));
@@ -294,7 +295,12 @@ static void times_are_read(void **state)
 					     "2026-01-31T10:00:00",
 					     "2026-01-31T10:00:00.5Z",
 					     "2026-01-31 10:00:00Z",
-					     "2026-01-31x" };
+					     "2026-01-31x",
+					     "2026-02-30",
+					     "2025-02-29T10:00:00Z",
+					     "2026-04-31T10:00:00.000000Z",
+					     "2026-01-00",
+					     "2026-01-31T10:00:60Z" };
 	uint64_t us = 7;
 
 	(void)state;
