@@ -42,6 +42,9 @@ const struct upstream_proxy *judge_proxy(const struct worker *worker, const stru
 /* Is that still the one of this URL (NULL: none)? */
 bool judge_same_way(const struct worker *worker, const struct host *host, uint16_t port, const char *proxy);
 
+/* Sockets for IPv4 and IPv6 that ask the kernel which addresses are the host's. They stay: making one for each address takes longer than
+ * the rest. -1: none can be had, and every address of the family counts as the host's. */
+void route_probes_open(int probes[static 2]);
 /* May an inspector go this way for the client? route NULL: an upstream proxy is asked for the name, and nobody else knows
  * where that leads. head is NULL for a tunnel. */
 bool route_may(const struct client *client, const struct host *host, uint16_t port, const struct route *route,

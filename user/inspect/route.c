@@ -9,23 +9,19 @@
 #include "inspect/judge.h"
 #include "synth.h"
 
-/* One that stays, for all addresses of a family: making one for each takes longer than the rest. */
-static int probe_socket(struct worker *worker, sa_family_t family)
+void route_probes_open(int probes[static 2])
 {
-	int *fd = &worker->probes[family == AF_INET6];
-
-	if (*fd < 0)
-		*fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	return *fd;
+	probes[0] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	probes[1] = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
 /* The host's own addresses: a packet to one comes from that very one. Nothing is sent to find out. */
-static bool addr_is_own(struct worker *worker, const struct np_addr *addr)
+static bool addr_is_own(const struct worker *worker, const struct np_addr *addr)
 {
 	const struct sockaddr nowhere = { .sa_family = AF_UNSPEC };
 	union sockaddr_inet to = sockaddr_of(addr, 9), from = { 0 };
 	socklen_t from_len = sizeof(from);
-	int fd = probe_socket(worker, to.sa.sa_family);
+	int fd = worker->probes[to.sa.sa_family == AF_INET6];
 	struct np_addr own;
 	uint16_t port;
 

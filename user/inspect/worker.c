@@ -7,6 +7,7 @@
 
 #include "inspect/client.h"
 #include "inspect/daemon_link.h"
+#include "inspect/judge.h"
 #include "inspect/origin_dial.h"
 #include "net/dial.h"
 #include "net/slab.h"
@@ -104,7 +105,7 @@ int worker_new(const struct worker_fds *fds, struct worker **ret)
 	if (!worker)
 		return -ENOMEM;
 	worker->link = fds->link;
-	worker->probes[0] = worker->probes[1] = -1;
+	route_probes_open(worker->probes);
 	worker->now_ns = loop_now_ns();
 	holds_init(&worker->holds);
 	r = reporter_init(&worker->reporter);

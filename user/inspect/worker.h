@@ -73,7 +73,7 @@ struct worker {
 	struct origin_dial_list origin_dials;
 	struct proxy_url_list proxy_urls; /* origin_dial.c's */
 	struct holds holds;		  /* what waits for an answer: hold.c's */
-	int probes[2];			  /* route.c's, IPv4 and IPv6; -1: not yet */
+	int probes[2];			  /* route.c's, IPv4 and IPv6; -1: none can be had */
 };
 
 static inline struct roots *worker_roots(const struct worker *worker)

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-static struct worker worker = { .probes = { -1, -1 } };
+static struct worker worker;
 
 static struct np_addr addr_of(const char *text)
 {
@@ -64,6 +64,7 @@ static int network_make(void **state)
 	own_add6("2001:db8::1");
 	own_add6("2001:db8::2");
 	close(fd);
+	route_probes_open(worker.probes);
 	return 0;
 }
 
