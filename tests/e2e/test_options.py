@@ -44,6 +44,12 @@ def test_users_of_helpers_are_apart(make_daemon, words):
     assert "--decider-uid" in told and words[1] in told and "of its own" in told
 
 
+@pytest.mark.parametrize("word,meant", [("--read", "--read-only"), ("--approve", "--approver"), ("--list=127.0.0.1:0", "--listen")])
+def test_the_consoles_options_are_written_out_too(word, meant):
+    p = base.sh(base.BUILD / "netpawl-console", word, check=False, timeout=60)
+    assert p.returncode == 2 and meant in p.stderr and not p.stdout, p
+
+
 @pytest.mark.parametrize("option", ["--policy", "--roots", "--run-dir", "--state-dir", "--data-dir", "--pin-dir", "--cgroup"])
 def test_an_empty_path_is_told_by_its_option(make_daemon, option):
     d = make_daemon()

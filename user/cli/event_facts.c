@@ -109,15 +109,16 @@ int filter_read(const char *command, const char *text, struct event_filter *ret)
 int since_check(const char *command, const char *text, char *ret, size_t size)
 {
 	const size_t digits = strspn(text, "0123456789");
+	const uint64_t now = wall_us();
 	char time[TIME_TEXT_SIZE];
-	uint64_t us = 0;
+	uint64_t ms = 0, us;
 
 	if (digits && digits < 6 && !strcmp(text + digits, "d"))
-		us = strtoull(text, NULL, 10) * 86400000;
-	else if (!duration_parse(text, &us))
-		us = 0;
-	if (us)
-		us = wall_us() - us * 1000; /* until here milliseconds */
+		ms = strtoull(text, NULL, 10) * 86400000;
+	else if (!duration_parse(text, &ms))
+		ms = 0;
+	if (ms)
+		us = ms * 1000 < now ? now - ms * 1000 : 0;
 	else if (!time_parse(text, &us))
 		return usage_error(
 			command,

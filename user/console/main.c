@@ -16,6 +16,7 @@
 #include "api_client/api.h"
 #include "base/cleanup.h"
 #include "base/fs.h"
+#include "base/long_option.h"
 #include "console/console.h"
 #include "console/jail.h"
 #include "console/listener.h"
@@ -35,10 +36,12 @@ static int settings_read(int argc, char **argv, struct settings *ret)
 		{ "help", no_argument, NULL, 'h' },	    { 0 },
 	};
 	const char *named = getenv("NETPAWL_SOCKET");
-	int c;
+	int c, at = 0;
 
 	*ret = (struct settings){ .listen = "127.0.0.1:0", .socket = named && *named ? named : CLI_SOCKET };
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "", options, &at)) != -1) {
+		if (c != '?' && !long_option_is_whole(argv, options[at].name, optarg))
+			return usage_error("console", "there is no such option; did you mean --%s?", options[at].name);
 		switch (c) {
 		case 'l':
 			ret->listen = optarg;
