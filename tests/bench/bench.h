@@ -42,6 +42,25 @@ static inline void span_close(struct span *s)
 	s->cpu += clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
+/* 4 KiB more at the end of a file, on the disk. */
+static inline void append_durably(int fd)
+{
+	static char block[4096];
+
+	memset(block, 'x', sizeof(block));
+	if (write(fd, block, sizeof(block)) != (ssize_t)sizeof(block) || fdatasync(fd) < 0)
+		err(1, "fdatasync");
+}
+
+static inline int append_open(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		err(1, "%s", path);
+	return fd;
+}
+
 /* CPU of children that were waited for, in ns; the kernel counts it in microseconds. */
 static inline uint64_t children_cpu_ns(void)
 {

@@ -76,7 +76,7 @@ class Bench:
         far = Program(*self.nets["gate"].enter(self.nets["gate"].far), BENCH / "loop", "-", "serve", PEER_PORT)
         stack.callback(far.close)
         self.client = Program(*self.nets["gate"].enter(), BENCH / "client", self.daemon.socket, FAR[4], PEER_PORT,
-                              self.pid)
+                              self.pid, self.daemon.state_dir / "floor")
         stack.callback(self.client.close)
         self.peers = self.make_peers(stack)
 

@@ -2,10 +2,11 @@
 /*
  * A client of the control API on one connection that stays open.
  *
- *   client SOCKET FAR-ADDR FAR-PORT DAEMON-PID
+ *   client SOCKET FAR-ADDR FAR-PORT DAEMON-PID FILE
  *
  * Commands: "bare" escalates a fresh session without a sandbox; "box N" one with a live sandbox whose process holds
- * N TCP connections to FAR-ADDR; both answer "TOTAL-NS DAEMON-CPU-NS APPLIED-US CUT". "start" makes and removes one
+ * N TCP connections to FAR-ADDR; both answer "TOTAL-NS DAEMON-CPU-NS APPLIED-US CUT". "append N" makes the same, and instead of
+ * an escalation appends 4 KiB to FILE, on the disk, when the caches are as they are then. "start" makes and removes one
  * sandbox, "health" asks for that, "nothing" for what is not there, "sandboxes SESSION COUNT" registers sandboxes: "TOTAL-NS DAEMON-CPU-NS".
  */
 #include <arpa/inet.h>
@@ -23,6 +24,7 @@ static struct sockaddr_un api_address = { .sun_family = AF_UNIX };
 static struct sockaddr_in far_end = { .sin_family = AF_INET };
 static char answer[64 << 10];
 static char tasks[64];
+static int file = -1;
 
 /* CPU time of all threads of the daemon. */
 static uint64_t daemon_cpu_ns(void)
@@ -183,12 +185,34 @@ static pid_t tenant_start(const char *cgroup, unsigned connections)
 	return pid;
 }
 
+static void raise_timed(const char *session)
+{
+	char path[128], applied[4096], cut[4096];
+	struct span s;
+
+	snprintf(path, sizeof(path), "/v1/sessions/%s/datasets", session);
+	span_begin(&s);
+	must("POST", path, "{\"level\":\"SECRET\",\"dataset\":\"bench.csv\"}");
+	span_end(&s);
+	printf("%llu %llu %s %s\n", (unsigned long long)s.wall, (unsigned long long)s.cpu,
+	       member("applied_us", applied), member("cut", cut));
+}
+
+static void append_timed(void)
+{
+	struct span s = { 0 };
+
+	span_open(&s);
+	append_durably(file);
+	span_close(&s);
+	printf("%llu %llu\n", (unsigned long long)s.wall, (unsigned long long)s.cpu);
+}
+
 /* connections < 0: without a sandbox. */
-static void escalate(int connections)
+static void with_session(int connections, bool escalates)
 {
 	static unsigned count;
-	char session[64], path[128], body[256], id[4096], cgroup[4096], applied[4096], cut[4096];
-	struct span s;
+	char session[64], path[128], body[256], id[4096], cgroup[4096];
 	pid_t tenant = -1;
 
 	snprintf(session, sizeof(session), "bench/e%d-%u", (int)getpid(), count++);
@@ -198,12 +222,10 @@ static void escalate(int connections)
 		sandbox_make(session, id, cgroup);
 		tenant = tenant_start(cgroup, (unsigned)connections);
 	}
-	snprintf(path, sizeof(path), "/v1/sessions/%s/datasets", session);
-	span_begin(&s);
-	must("POST", path, "{\"level\":\"SECRET\",\"dataset\":\"bench.csv\"}");
-	span_end(&s);
-	printf("%llu %llu %s %s\n", (unsigned long long)s.wall, (unsigned long long)s.cpu,
-	       member("applied_us", applied), member("cut", cut));
+	if (escalates)
+		raise_timed(session);
+	else
+		append_timed();
 	fflush(stdout);
 	if (tenant > 0) {
 		kill(tenant, SIGKILL);
@@ -248,12 +270,13 @@ int main(int argc, char **argv)
 	char line[256], word[128];
 	unsigned n;
 
-	if (argc != 5)
-		errx(2, "usage: client SOCKET FAR-ADDR FAR-PORT DAEMON-PID");
+	if (argc != 6)
+		errx(2, "usage: client SOCKET FAR-ADDR FAR-PORT DAEMON-PID FILE");
 	snprintf(api_address.sun_path, sizeof(api_address.sun_path), "%s", argv[1]);
 	far_end.sin_port = htons((uint16_t)atoi(argv[3]));
 	snprintf(tasks, sizeof(tasks), "/proc/%d/task", atoi(argv[4]));
 	inet_pton(AF_INET, argv[2], &far_end.sin_addr);
+	file = append_open(argv[5]);
 	api_connect();
 	puts("ready");
 	fflush(stdout);
@@ -262,9 +285,11 @@ int main(int argc, char **argv)
 
 		api_connect();
 		if (!strcmp(line, "bare\n")) {
-			escalate(-1);
+			with_session(-1, true);
 		} else if (sscanf(line, "box %u", &n) == 1 && n <= 2000) {
-			escalate((int)n);
+			with_session((int)n, true);
+		} else if (sscanf(line, "append %u", &n) == 1 && n <= 2000) {
+			with_session((int)n, false);
 		} else if (!strcmp(line, "start\n")) {
 			start_one();
 		} else if (!strcmp(line, "health\n")) {

@@ -13,7 +13,8 @@
 
 static const char *const heads[][2] = {
 	{ "accept", "application/vnd.github+json" },
-	{ "user-agent", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0 Safari/537.36" },
+	{ "user-agent",
+	  "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0 Safari/537.36" },
 	{ "accept-language", "en-US,en;q=0.9,de;q=0.8" },
 	{ "x-github-api-version", "2022-11-28" },
 	{ "cookie", "session=0123456789abcdef0123456789abcdef; theme=dark; tz=Europe%2FBerlin; consent=yes" },
@@ -84,7 +85,9 @@ int main(void)
 
 		at += sprintf(at, "version: 1\ncredentials:\n");
 		for (unsigned i = 0; i < sizes[s]; i++)
-			at += sprintf(at, "  c%u: {source: {env: C%u}, for: api.example, placeholder: {like: 'ghp_{36}'}}\n", i, i);
+			at += sprintf(
+				at, "  c%u: {source: {env: C%u}, for: api.example, placeholder: {like: 'ghp_{36}'}}\n",
+				i, i);
 		if (policy_load_text("bench.yaml", text, (size_t)(at - text), &policy, &problems) < 0 ||
 		    placeholder_set_new(policy, &key, "alice/demo", &set) < 0)
 			errx(1, "the policy");

@@ -64,8 +64,8 @@ static int on_session(SSL *ssl, SSL_SESSION *s)
 static void request_set(const char *path)
 {
 	request_len = (size_t)snprintf(request, sizeof(request),
-				       "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: bench/1.0\r\nAccept: */*\r\n\r\n", path,
-				       name);
+				       "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: bench/1.0\r\nAccept: */*\r\n\r\n",
+				       path, name);
 }
 
 static struct conn *conn_new(void)

@@ -35,12 +35,8 @@ static void answer(const struct span *s)
 
 static void sync_file(struct span *s)
 {
-	static char block[4096];
-
-	memset(block, 'x', sizeof(block));
 	span_open(s);
-	if (write(file, block, sizeof(block)) != (ssize_t)sizeof(block) || fdatasync(file) < 0)
-		err(1, "fdatasync");
+	append_durably(file);
 	span_close(s);
 }
 
@@ -243,9 +239,7 @@ int main(int argc, char **argv)
 	if (argc != 5)
 		errx(2, "see the source for its usage");
 	self = realpath("/proc/self/exe", NULL);
-	file = open(argv[1], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-	if (file < 0)
-		err(1, "%s", argv[1]);
+	file = append_open(argv[1]);
 	cgroup = argv[2];
 	nft_path = argv[3];
 	nft_level = argv[4];

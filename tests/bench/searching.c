@@ -39,9 +39,15 @@ static void base64_lines(char *text)
 /* As an API answers: members, numbers, URLs, escaped quotes. */
 static void json_text(char *text)
 {
-	static const char *const words[] = { "\"id\": 12345678, ", "\"node_id\": \"MDEwOlJlcG9zaXRvcnkxMjk2MjY5\", ", "\"full_name\": \"octocat/Hello-World\",\n      ",
-					     "\"html_url\": \"https://github.com/octocat/Hello-World\", ", "\"description\": \"This your first repo! \\\"quoted\\\"\", ",
-					     "\"created_at\": \"2011-01-26T19:01:12Z\",\n      ", "\"private\": false, ", "{\n", "},\n" };
+	static const char *const words[] = { "\"id\": 12345678, ",
+					     "\"node_id\": \"MDEwOlJlcG9zaXRvcnkxMjk2MjY5\", ",
+					     "\"full_name\": \"octocat/Hello-World\",\n      ",
+					     "\"html_url\": \"https://github.com/octocat/Hello-World\", ",
+					     "\"description\": \"This your first repo! \\\"quoted\\\"\", ",
+					     "\"created_at\": \"2011-01-26T19:01:12Z\",\n      ",
+					     "\"private\": false, ",
+					     "{\n",
+					     "},\n" };
 	size_t n = 0;
 
 	while (n < BYTES) {
@@ -54,8 +60,15 @@ static void json_text(char *text)
 
 static void html_text(char *text)
 {
-	static const char *const words[] = { "the ", "of ", "inspector ", "<a href=\"/wiki/Network_(disambiguation)\" title=\"Network\">network</a> ", "request ",
-					     "which ", "&amp; ", "is ", "therefore ", "<p>\n", "packets ", "</p>\n", "&nbsp;", "<span class=\"reference\">" };
+	static const char *const words[] = {
+		"the ",	      "of ",
+		"inspector ", "<a href=\"/wiki/Network_(disambiguation)\" title=\"Network\">network</a> ",
+		"request ",   "which ",
+		"&amp; ",     "is ",
+		"therefore ", "<p>\n",
+		"packets ",   "</p>\n",
+		"&nbsp;",     "<span class=\"reference\">"
+	};
 	size_t n = 0;
 
 	while (n < BYTES) {
@@ -117,7 +130,10 @@ int main(void)
 	static const struct {
 		const char *name;
 		void (*make)(char *text);
-	} texts[] = { { "random bytes", random_bytes }, { "base64 in lines", base64_lines }, { "JSON", json_text }, { "HTML", html_text } };
+	} texts[] = { { "random bytes", random_bytes },
+		      { "base64 in lines", base64_lines },
+		      { "JSON", json_text },
+		      { "HTML", html_text } };
 	static const struct {
 		unsigned n;
 		enum value_kind signs;
@@ -141,8 +157,8 @@ int main(void)
 				took = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - start;
 				best = took < best ? took : best;
 			}
-			printf("%s{\"text\":\"%s\",\"credentials\":%u,\"values\":\"%s\",\"mb_s\":%.0f}", before, texts[t].name, sets[s].n,
-			       words[sets[s].signs], BYTES * 1e3 / (double)best);
+			printf("%s{\"text\":\"%s\",\"credentials\":%u,\"values\":\"%s\",\"mb_s\":%.0f}", before,
+			       texts[t].name, sets[s].n, words[sets[s].signs], BYTES * 1e3 / (double)best);
 			before = ",\n";
 			scrubber_free(&scrubber);
 			search_free(search);

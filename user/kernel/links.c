@@ -11,14 +11,13 @@
 #include "base/hash.h"
 #include "kernel/internal.h"
 
-/* struct bpf_link_info as far as it is the same for all: newer kernels have kinds that our header does not know. */
+/* struct bpf_link_info as far as it is the same for all, and as we need it: the kernel writes no more than it is asked for. */
 struct link_facts {
 	__u32 type, id, prog_id, pad;
 	union {
 		__u64 wide;   /* of a cgroup: its id */
 		__u32 narrow; /* of a network namespace: its inode; of a device: its number */
 	};
-	char rest[256];
 };
 
 /* What a link is attached to. One outlives its cgroup or device as an empty shell, that is attached to 0. */
