@@ -26,7 +26,8 @@ int begin_unsynced(struct store *store)
 	return r ? r : sql_begin(store->db);
 }
 
-/* Every other transaction: nothing is committed as if it were synced while FULL could not be had again. */
+/* Every other transaction, single statements too: nothing is committed as if it were synced while FULL could not be had again, or on top of
+ * what is in pieces. */
 int begin_synced(struct store *store)
 {
 	int r = store_catch_up(store);
@@ -62,22 +63,27 @@ static int run_unsynced(struct store *store, sqlite3_stmt *one, sqlite3_stmt *tw
 	return end_unsynced(store, r);
 }
 
-static int run_synced(struct store *store, sqlite3_stmt *one, sqlite3_stmt *two)
+int run_synced(struct store *store, sqlite3_stmt *one, sqlite3_stmt *two)
 {
 	int r = begin_synced(store);
 
 	if (!r)
 		r = sql_run(one, NULL);
-	if (!r)
+	if (!r && two)
 		r = sql_run(two, NULL);
 	return sql_end(store->db, r);
 }
 
-int row_update(sqlite3_stmt *statement, sqlite3_stmt *get, uint64_t id)
+int row_update(struct store *store, sqlite3_stmt *statement, sqlite3_stmt *get, uint64_t id)
 {
+	const bool alone = sqlite3_get_autocommit(store->db); /* else the caller has begun */
 	int changes = 0;
-	int r = sql_run(SQL_BIND(statement, sql_n(id)), &changes);
+	int r = alone ? begin_synced(store) : 0;
 
+	if (!r)
+		r = sql_run(SQL_BIND(statement, sql_n(id)), &changes);
+	if (alone)
+		r = sql_end(store->db, r);
 	if (r || changes)
 		return r;
 	r = sql_row(SQL_BIND(get, sql_n(id)));
@@ -200,9 +206,11 @@ static int end_count(struct store *store, const char *name, int changes, int r)
 int store_session_end(struct store *store, const char *name, bool workspace_due, uint64_t now_us)
 {
 	int changes = 0;
-	int r = end_run(store, name, workspace_due, now_us, &changes);
+	int r = begin_synced(store);
 
-	return end_count(store, name, changes, r);
+	if (!r)
+		r = end_run(store, name, workspace_due, now_us, &changes);
+	return end_count(store, name, changes, sql_end(store->db, r));
 }
 
 int store_temporary_end(struct store *store, const char *name, uint64_t now_us)

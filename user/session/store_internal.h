@@ -156,8 +156,10 @@ struct store {
 int begin_unsynced(struct store *store);
 int begin_synced(struct store *store);
 int end_unsynced(struct store *store, int r);
-/* Runs an update of one row, whose id is its first value. -ENOENT: get finds no such row; -EALREADY: it is past that. */
-int row_update(sqlite3_stmt *statement, sqlite3_stmt *get, uint64_t id);
+/* One or two statements (two may be NULL) that are such a transaction. */
+int run_synced(struct store *store, sqlite3_stmt *one, sqlite3_stmt *two);
+/* Runs an update of one row, whose id is its first value, in a synced transaction: the caller's, or one of its own. -ENOENT: get finds no such row; -EALREADY: it is past that. */
+int row_update(struct store *store, sqlite3_stmt *statement, sqlite3_stmt *get, uint64_t id);
 int session_exists(struct store *store, const char *name);		 /* 0, or -ENOENT, or what went wrong */
 int rung_read(sqlite3_stmt *statement, int column, struct np_rung *ret); /* a level and behind it a mode, or -EUCLEAN */
 int session_row_read(sqlite3_stmt *statement, struct session_row *ret);	 /* of STORE_SESSION_SELECT */

@@ -184,7 +184,7 @@ int store_due(struct store *store, enum store_due due, uint64_t before_us, unsig
 
 int store_session_seen_to(struct store *store, const char *name)
 {
-	return sql_run(SQL_BIND(store->statements[STORE_SESSION_SEEN_TO], sql_t(name)), NULL);
+	return run_synced(store, SQL_BIND(store->statements[STORE_SESSION_SEEN_TO], sql_t(name)), NULL);
 }
 
 /* Inside of a transaction. *levels counts the rows that are new. */
@@ -274,5 +274,5 @@ int store_level_release(struct store *store, const char *name)
 
 int store_level_renew(struct store *store, const char *name, uint64_t now_us)
 {
-	return sql_run(SQL_BIND(store->statements[STORE_LEVEL_RENEW], sql_t(name), sql_n(now_us)), NULL);
+	return run_synced(store, SQL_BIND(store->statements[STORE_LEVEL_RENEW], sql_t(name), sql_n(now_us)), NULL);
 }

@@ -310,7 +310,9 @@ void store_close(struct store *store)
 	store_catch_up(store); /* what fails here is done at the next start */
 	for (unsigned i = 0; i < STORE_STATEMENT_COUNT; i++)
 		sqlite3_finalize(store->statements[i]);
-	wal_mend(store); /* closing it makes a checkpoint */
+	/* The database must not get what is not in a log that a start reads to its end. */
+	if (wal_mend(store))
+		sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	sqlite3_close(store->db);
 	cleanup_close(&store->wal_fd);
 	raise_log_close(store->raises);

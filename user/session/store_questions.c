@@ -326,7 +326,7 @@ int store_question_put(struct store *store, const struct question_row *row, uint
 
 static int question_update(struct store *store, uint64_t id, sqlite3_stmt *statement)
 {
-	return row_update(statement, store->statements[STORE_QUESTION_GET], id);
+	return row_update(store, statement, store->statements[STORE_QUESTION_GET], id);
 }
 
 int store_question_answer(struct store *store, const struct question_row *row)

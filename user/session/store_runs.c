@@ -253,7 +253,7 @@ int store_run_put(struct store *store, const struct run_row *row, uint64_t *ret_
 
 static int run_update(struct store *store, uint64_t id, sqlite3_stmt *statement)
 {
-	return row_update(statement, store->statements[STORE_RUN_GET], id);
+	return row_update(store, statement, store->statements[STORE_RUN_GET], id);
 }
 
 static int decision_insert(struct store *store, uint64_t id, bool approved, const char *who, const char *reason,

@@ -80,17 +80,22 @@ static int wal_write_again(const struct store *store)
 	char piece[16 << 10];
 	off_t at = 0;
 	ssize_t n;
+	int r;
 
 	/* SQLite's descriptor hears of it here, and not in the next commit, which would be all right. */
 	if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) == SQLITE_OK && file &&
 	    file->pMethods)
 		file->pMethods->xSync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
-	while ((n = pread(store->wal_fd, piece, sizeof(piece), at)) > 0) {
-		if (pwrite(store->wal_fd, piece, (size_t)n, at) != n)
-			return -EIO;
+	r = sql_begin(
+		store->db); /* whoever else has it open puts nothing between what is read here and what is written */
+	if (r)
+		return r;
+	while ((n = pread(store->wal_fd, piece, sizeof(piece), at)) > 0 &&
+	       pwrite(store->wal_fd, piece, (size_t)n, at) == n)
 		at += n;
-	}
-	return n < 0 ? -errno : 0;
+	r = n < 0 ? -errno : n > 0 ? -EIO : 0;
+	sql_end(store->db, -ECANCELED);
+	return r;
 }
 
 /* What was committed is on the disk when this returns 0. */
@@ -125,7 +130,10 @@ int wal_open(struct store *store)
 		return -errno;
 	/* Of one that was killed: nobody knows what its disk said. */
 	store->wal_torn = st.st_size > 0;
-	return wal_mend(store);
+	r = wal_mend(store);
+	return r == -EBUSY
+		       ? 0
+		       : r; /* somebody has it locked: nothing is said to be on the disk until it was written again */
 }
 
 /* Only of a log that is on the disk: what the database gets has to be in a log that a start reads to its end. */
@@ -144,7 +152,7 @@ static int on_commit(void *data, sqlite3 *db, const char *name, int frames)
 	if (frames < store->frames) /* it began anew */
 		store->settled = 0;
 	store->frames = frames;
-	if (!store->unsynced)
+	if (!store->unsynced && !store->wal_torn)
 		raises_settle(store);
 	if (frames >= SETTLE_MUST)
 		wal_checkpoint(store);
@@ -160,8 +168,11 @@ void wal_watch(struct store *store)
 
 int store_sync(struct store *store)
 {
-	int r = store->synced == store->written && !store->wal_torn ? 0 : wal_sync(store);
+	int r = wal_mend(
+		store); /* asked also when nothing waits: what fails is told of once, and may be forgotten before the next commit */
 
+	if (!r && store->synced != store->written)
+		r = wal_sync(store);
 	if (!r)
 		raises_settle(store);
 	return r;
