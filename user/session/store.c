@@ -177,7 +177,7 @@ int session_row_read(sqlite3_stmt *statement, struct session_row *ret)
 int store_session_get(struct store *store, const char *name, struct session_row *ret)
 {
 	sqlite3_stmt *statement = store->statements[STORE_SESSION_GET];
-	int r = store_catch_up(store); /* who starts from this row must not start below what was acknowledged */
+	int r = raises_show(store);
 
 	if (r)
 		return r;

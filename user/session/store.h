@@ -126,8 +126,8 @@ int store_session_raise(struct store *store, const char *name, const struct np_r
  * The same in steps, for whoever cannot wait for all of it: an acknowledgement does not (raise_log.h). After begin() write() sets the raise on its way
  * to the disk, in a log of its own, and wait() waits until it is there; meanwhile check() sees whether the database can be written to. end()
  * is told what these two said. When it returns 0 the raise is on the disk, and the database follows as soon as
- * somebody writes to it or asks for a session, and at the latest in the next store_tend(). begin() fails where this way is not to be
- * had: then store_session_raise() does it. Nothing else is asked of the store between begin() and end().
+ * somebody writes to it or asks for a session, and at the latest in the next store_tend(); when it fails the database gets nothing of it. begin()
+ * fails where this way is not to be had: then store_session_raise() does it. Nothing else is asked of the store between begin() and end().
  */
 struct raise_entry;
 int store_raise_begin(struct store *store, const struct raise_entry *entry);

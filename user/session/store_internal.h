@@ -8,6 +8,12 @@
 #include "session/store.h"
 #include "vocab/limits.h"
 
+/* Another process may only be a person who looks: whoever holds the file for longer is not waited for. */
+#define STORE_BUSY_MS 250
+
+/* For what no clock of the daemon's is told. */
+#define STORE_NOW_US "CAST(strftime('%s', 'now') AS INTEGER) * 1000000"
+
 /* Statements that are prepared once. X(NAME, SQL) */
 #define STORE_STATEMENTS(X)                                                                                      \
 	X(RAISES_GET, "SELECT value + 1 FROM meta WHERE key = 'raises'")                                         \
@@ -32,6 +38,11 @@
 			" SELECT name, level, mode, generation, ?2 FROM sessions WHERE name = ?1"                \
 			" AND NOT (temporary = 1 AND name GLOB '*/" NP_TEMPORARY_NAME "*')"                      \
 			" AND (level > 0 OR mode > 1)")                                                          \
+	X(LEVEL_JOIN,                                                                                            \
+	  "UPDATE levels SET level = max(level, ?2), mode = max(mode, ?3), generation = max(generation, ?4),"    \
+	  " gone_us = max(gone_us, " STORE_NOW_US "), released = 0 WHERE name = ?1")                             \
+	X(LEVEL_PUT, "INSERT INTO levels (name, level, mode, generation, gone_us)"                               \
+		     " VALUES (?1, ?2, ?3, ?4, " STORE_NOW_US ")")                                               \
 	X(LEVEL_GET, "SELECT level, mode, generation FROM levels WHERE name = ?1")                               \
 	X(LEVEL_RELEASE, "UPDATE levels SET released = 1 WHERE name = ?1")                                       \
 	X(LEVEL_DELETE, "DELETE FROM levels WHERE name = ?1")                                                    \
@@ -145,6 +156,8 @@ struct store {
 	struct raise_log *raises;
 	uint64_t logged, written, synced;
 	bool behind; /* the last entry is on the disk, and not in the database yet: store_catch_up() */
+	bool refused; /* and was answered as one that could not be recorded: the database gets its number, and nothing of it */
+	bool locked; /* somebody had the database locked when it should have followed, and was waited for then */
 	struct replayed_raise replayed[STORE_REPLAYED];
 	size_t n_replayed;
 };
@@ -190,6 +203,8 @@ int raise_write(struct store *store, const char *name, const struct np_rung *run
 		struct notice_row *notice, bool *ret_dataset_new);
 /* store_raises.c */
 int raises_open(struct store *store, const char *path);
+/* Before rows are read: who starts from one must not start below what was acknowledged. */
+int raises_show(struct store *store);
 int raises_replay(struct store *store);	 /* what the database lost, at a start */
 void raises_settle(struct store *store); /* all that was committed is on the disk */
 

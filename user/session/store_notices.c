@@ -37,7 +37,7 @@ static int each_notice(sqlite3_stmt *statement, const struct each *each)
 int store_notices_each(struct store *store, const char *name, uint32_t after,
 		       int (*fn)(void *data, const struct notice_row *row), void *data)
 {
-	int r = store_catch_up(store); /* the last one may not be there yet */
+	int r = raises_show(store); /* the last one may not be there yet */
 
 	return r ? r
 		 : each_row_of(store, store->statements[STORE_NOTICE_EACH], name, after, each_notice,

@@ -14,9 +14,6 @@
 
 #define STORE_VERSION 8
 
-/* Another process may only be a person who looks: whoever holds the file for longer is not waited for. */
-#define STORE_BUSY_MS 250
-
 /*
  * Sessions are never lowered, whoever writes: the triggers are in the file. The one on INSERT is there for "INSERT OR
  * REPLACE", which deletes without asking the DELETE trigger. Until version 4 they were never deleted either.

@@ -22,12 +22,12 @@ static int raises_note(struct store *store, uint64_t number)
 	return sql_run(SQL_BIND(store->statements[STORE_RAISES_PUT], sql_n(number)), NULL);
 }
 
-/* Inside of a transaction, which notes that this entry is in the database. Bookkeeping is no reason to lose a raise: one dataset too many is left
- * out. */
-static int raise_apply(struct store *store, const struct raise_read *read)
+/* Inside of a transaction, which notes that this entry is in the database. noticed: its notice is there already. Bookkeeping is no reason to
+ * lose a raise: one dataset too many is left out. */
+static int raise_apply(struct store *store, const struct raise_read *read, bool noticed)
 {
 	const struct raise_entry *entry = &read->entry;
-	struct notice_row notice = read->notice, *due = entry->notice ? &notice : NULL;
+	struct notice_row notice = read->notice, *due = entry->notice && !noticed ? &notice : NULL;
 	int r = raise_write(store, entry->session, &entry->rung, entry->dataset, due, NULL);
 
 	if (r == -E2BIG)
@@ -39,28 +39,63 @@ static int raise_apply(struct store *store, const struct raise_read *read)
 
 struct replay {
 	struct store *store;
-	bool known; /* else the database is of a build that noted no number: a row that has an entry's generation has all of it, then */
+	bool known; /* else the database is of a build that noted no number: a row that has an entry's rung has all of it, then */
 	uint64_t upto;
 };
 
-/* What has its entry in the log was acknowledged, or about to be. One without a row was forgotten since: rows are on the disk before they
- * are raised. */
+/*
+ * The database lost the session's row with the raise, as one has that was restored from a copy: who forgets a session has its raises
+ * noted first. So it comes back as high, like one that was forgotten.
+ */
+static int raise_remember(struct store *store, const struct raise_read *read)
+{
+	const struct np_rung *rung = &read->entry.rung;
+	int changes = 0;
+	int r = begin_synced(store);
+
+	if (!r)
+		r = sql_run(SQL_BIND(store->statements[STORE_LEVEL_JOIN], sql_t(read->session.text), sql_n(rung->level),
+				     sql_n(rung->mode), sql_n(rung->generation)),
+			    &changes);
+	if (!r && !changes)
+		r = sql_run(SQL_BIND(store->statements[STORE_LEVEL_PUT], sql_t(read->session.text), sql_n(rung->level),
+				     sql_n(rung->mode), sql_n(rung->generation)),
+			    NULL);
+	r = sql_end(store->db, r ? r : raises_note(store, read->number));
+	if (!r && !changes)
+		store->levels++;
+	return r;
+}
+
+static int raise_again(struct store *store, const struct raise_read *read, bool noticed)
+{
+	int r = begin_synced(store);
+
+	return sql_end(store->db, r ? r : raise_apply(store, read, noticed));
+}
+
+/* What has its entry in the log was acknowledged, or about to be. Without a row: nobody comes back under a temporary name, and a database
+ * without numbers does not tell what it has lost from what it has forgotten. */
 static int raise_replay(void *data, const struct raise_read *read)
 {
 	const struct replay *replay = data;
 	struct store *store = replay->store;
+	const struct np_rung *rung = &read->entry.rung;
 	struct session_row row;
+	bool has, gone;
 	int r;
 
 	if (replay->known && read->number <= replay->upto)
 		return 0;
 	r = store_session_get(store, read->entry.session, &row);
-	if (r == -ENOENT || (r == 0 && !replay->known && row.rung.generation >= read->entry.rung.generation))
+	gone = r == -ENOENT;
+	if (r && !gone)
+		return r;
+	has = !gone && row.rung.generation >= rung->generation && !np_rung_is_looser(&row.rung, rung);
+	if (replay->known ? gone && session_name_is_temporary(&read->session) : gone || has)
 		return 0;
-	if (r == 0)
-		r = begin_synced(store);
-	if (r == 0)
-		r = sql_end(store->db, raise_apply(store, read));
+	/* Of two raises of one generation the first was refused; its notice came in here with it. */
+	r = gone ? raise_remember(store, read) : raise_again(store, read, has);
 	if (r == 0)
 		store->replayed[store->n_replayed++ % STORE_REPLAYED] =
 			(struct replayed_raise){ read->session, read->entry.rung };
@@ -100,7 +135,8 @@ int store_raise_begin(struct store *store, const struct raise_entry *entry)
 {
 	int r = store_catch_up(store);
 
-	if (!r && !wal_has_room(store))
+	/* One that has not come to its end has the block, and the database still needs it. */
+	if (!r && (store->logged != store->written || !wal_has_room(store)))
 		r = -EAGAIN;
 	return r ? r : raise_log_put(store->raises, entry, &store->logged);
 }
@@ -131,6 +167,43 @@ int store_raise_check(struct store *store, const char *name, uint32_t *ret_numbe
 	return r;
 }
 
+/* Inside of a transaction. A raise that was refused is made, with its notice, when it is asked for again. Its number is noted all the same:
+ * the next start would take it for one that the database lost. */
+static int last_apply(struct store *store)
+{
+	struct raise_read read;
+	int r;
+
+	if (store->refused)
+		return raises_note(store, store->logged);
+	r = raise_log_last(store->raises, &read);
+	return r ? r : raise_apply(store, &read, false);
+}
+
+static int database_follow(struct store *store, bool synced)
+{
+	int r;
+
+	store->behind = false; /* for what begins a transaction, and asks */
+	/* Whoever locks it was waited for. Everybody who comes along now would wait as long again. */
+	if (store->locked)
+		sqlite3_busy_timeout(store->db, 0);
+	r = synced ? begin_synced(store) : begin_unsynced(store);
+	if (!r)
+		r = last_apply(store);
+	r = synced ? sql_end(store->db, r) : end_unsynced(store, r);
+	sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
+	store->locked = r == -EBUSY;
+	store->behind = r != 0;
+	if (r)
+		return r;
+	store->refused = false;
+	store->written = store->logged;
+	if (synced)
+		raises_settle(store);
+	return 0;
+}
+
 int store_raise_end(struct store *store, int written, int checked)
 {
 	int r;
@@ -141,30 +214,20 @@ int store_raise_end(struct store *store, int written, int checked)
 			store->on_due(store->on_due_data);
 		return 0;
 	}
-	r = store_catch_up(store);
-	if (!r && written)
-		r = store_sync(store);
+	store->locked = checked == -EBUSY;
+	r = database_follow(store, true);
+	store->refused = r != 0;
 	return r;
 }
 
 int store_catch_up(struct store *store)
 {
-	struct raise_read read;
-	int r;
+	return store->behind ? database_follow(store, false) : 0;
+}
 
-	if (!store->behind)
-		return 0;
-	store->behind = false; /* for begin_unsynced(), which asks */
-	r = begin_unsynced(store);
-	if (!r)
-		r = raise_log_last(store->raises, &read);
-	if (!r)
-		r = raise_apply(store, &read);
-	r = end_unsynced(store, r);
-	if (!r)
-		store->written = store->logged;
-	store->behind = r != 0;
-	return r;
+int raises_show(struct store *store)
+{
+	return store->refused ? 0 : store_catch_up(store);
 }
 
 void raises_settle(struct store *store)

@@ -133,6 +133,51 @@ static void test_with_the_record_or_not_at_all(void **state)
 	assert_string_equal(published("c/d"), "1 c/d CONFIDENTIAL PROXIED x because raised\n");
 }
 
+/* The same of a raise that was on its way to the disk beside the cut when the database turned out to be locked: the sweep does not record it
+ * behind the caller's back. */
+static void test_a_locked_database(void **state)
+{
+	static const char *const wanted = "1 a/b SECRET NONE s because raised\n";
+	sqlite3 *other;
+
+	(void)state;
+	with_files();
+	fake.notes_cuts = true;
+	made("a/b");
+	store_tend(fake.store);
+	assert_int_equal(sqlite3_open(fake.db, &other), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, "s", NULL), -EBUSY);
+	assert_int_equal(fake.failure.reason, NP_R_NOT_RECORDED);
+	assert_string_equal(published("a/b"), "");
+	assert_int_equal(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(other);
+	service_sweep(fake.service);
+	assert_string_equal(published("a/b"), "");
+	assert_string_equal(file_text("a/b"), "");
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, "s", NULL), 0);
+	assert_string_equal(published("a/b"), wanted);
+	assert_non_null(strstr(file_text("a/b"), "\"notice\":1,"));
+	assert_null(strstr(file_text("a/b"), "\"notice\":2,"));
+	/* A daemon that ends in between: the record follows the kernel, with the notice, and asking again adds none. */
+	made("c/d");
+	store_tend(fake.store);
+	assert_int_equal(sqlite3_open(fake.db, &other), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(escalate("c/d", LEVEL_SECRET, "s", NULL), -EBUSY);
+	assert_int_equal(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(other);
+	fake_stop();
+	fake_start();
+	assert_int_equal(service_recover(fake.service, &fake.failure), 0);
+	assert_string_equal(published("c/d"), "1 c/d SECRET NONE - - raised\n");
+	assert_int_equal(escalate("c/d", LEVEL_SECRET, "s", NULL), 0);
+	assert_string_equal(published("c/d"), "1 c/d SECRET NONE - - raised\n");
+	assert_int_equal(service_session_end(fake.service, "a/b", "test", &fake.failure), 0);
+	assert_int_equal(service_session_end(fake.service, "c/d", "test", &fake.failure), 0);
+	files_gone();
+}
+
 /* Every single commit fails once: whatever is on record then has its notice. */
 static void test_failure_of_each_step(void **state)
 {
@@ -303,6 +348,7 @@ int main(void)
 		fake_test(test_a_level_that_is_proxied_too),
 		fake_test(test_a_stricter_policy),
 		fake_test(test_with_the_record_or_not_at_all),
+		fake_test(test_a_locked_database),
 		fake_test(test_failure_of_each_step),
 		fake_test(test_a_dataset_too_many_keeps_the_notice),
 		fake_test(test_the_file),

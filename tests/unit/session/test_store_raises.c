@@ -8,6 +8,18 @@
 #include <cmocka.h>
 #include <limits.h>
 
+#include <sqlite3.h>
+
+static int busy_ms[8]; /* for how long others that have the database locked are waited for, as it was set last */
+static unsigned busy_set;
+
+static int busy_noted(sqlite3 *db, int ms)
+{
+	busy_ms[busy_set++ % 8] = ms;
+	return (sqlite3_busy_timeout)(db, ms);
+}
+#define sqlite3_busy_timeout(db, ms) busy_noted(db, ms)
+
 #include "session/store_raises.c"
 
 #include "store_fixture.h"
@@ -115,6 +127,18 @@ static void assert_raised(const char *name, uint32_t generation)
 	assert_int_equal(row.datasets, 1);
 	assert_int_equal(store_notices_each(store, name, 0, notices_count, &notices), 0);
 	assert_int_equal(notices, 1);
+}
+
+static void assert_as_before(const char *name)
+{
+	struct session_row row;
+	unsigned notices = 0;
+
+	assert_int_equal(store_session_get(store, name, &row), 0);
+	assert_int_equal(row.rung.level, LEVEL_PUBLIC);
+	assert_int_equal(row.datasets, 0);
+	assert_int_equal(store_notices_each(store, name, 0, notices_count, &notices), 0);
+	assert_int_equal(notices, 0);
 }
 
 static void replayed_count(void *data, const struct replayed_raise *raise)
@@ -271,7 +295,69 @@ static void test_entries_of_a_build_without_numbers(void **state)
 	log_only(&one);
 	store_close(store);
 	assert_int_equal(store_open(disk, &store), 0);
-	assert_raised("a/b", 2);
+	assert_int_equal(store_session_get(store, "a/b", &row), 0);
+	assert_int_equal(row.datasets, 1);
+}
+
+static void assert_remembered(const char *name, enum level level, enum np_mode mode, uint32_t generation)
+{
+	struct np_rung rung = { 0 };
+
+	assert_int_equal(store_session_get(store, name, &(struct session_row){ 0 }), -ENOENT);
+	assert_int_equal(store_level_get(store, name, &rung), 0);
+	assert_int_equal(rung.level, level);
+	assert_int_equal(rung.mode, mode);
+	assert_int_equal(rung.generation, generation);
+}
+
+/* A copy of the database is put back that does not know the session yet: it comes back as high as it was raised. */
+static void test_a_copy_that_does_not_know_the_session(void **state)
+{
+	struct raise_entry entry = entry_of("a/b", 2),
+			   low = { "a/b", RUNG(LEVEL_CONFIDENTIAL, NP_PROXIED, 7), NULL, NULL },
+			   temporary = entry_of("a/" NP_TEMPORARY_NAME "1", 2);
+	struct session_row row = { .rung = RUNG(LEVEL_PUBLIC, NP_FULL, 1), .created_us = 1, .temporary = true };
+	struct np_rung rung;
+	uint64_t lately = 0;
+	const char *problem;
+
+	(void)state;
+	database_synced();
+	assert_int_equal(session_name_parse(temporary.session, &row.name, &problem), 0);
+	assert_int_equal(store_session_put(store, &row, NULL), 0);
+	put("a/b");
+	acknowledged(&temporary);
+	acknowledged(&entry);
+	acknowledged(&low);
+	machine_ends();
+	assert_remembered("a/b", LEVEL_SECRET, NP_NONE, 7);
+	assert_int_equal(store_sessions_count(store), 0);
+	assert_int_equal(store_levels_count(store), 1);
+	assert_int_equal(store_level_get(store, temporary.session, &rung), -ENOENT);
+	assert_int_equal(store->n_replayed, 2);
+	/* It counts from now, not from the beginning of time, or it would be due to go. */
+	assert_int_equal(sql_number(store->db, "SELECT gone_us > 1700000000000000 FROM levels", &lately), 0);
+	assert_int_equal(lately, 1);
+	store_close(store);
+	assert_int_equal(store_open(disk, &store), 0);
+	assert_int_equal(store->n_replayed, 0);
+	assert_int_equal(store_levels_count(store), 1);
+	assert_int_equal(store_level_release(store, "a/b"), 0);
+}
+
+/* Of an older build, too, if what it has of the session is looser than the raise: its generation may be of another history. */
+static void test_a_copy_without_numbers(void **state)
+{
+	struct raise_entry entry = entry_of("a/b", 2);
+
+	(void)state;
+	put("a/b");
+	assert_int_equal(store_session_raise(store, "a/b", &RUNG(LEVEL_INTERNAL, NP_FULL, 5), NULL, NULL, NULL), 0);
+	numbers_forgotten();
+	database_synced();
+	acknowledged(&entry);
+	machine_ends();
+	assert_raised("a/b", 5);
 }
 
 /* Generations begin anew: what was raised before has no say, and what was raised after is not taken for it. */
@@ -411,8 +497,7 @@ static void test_when_blocks_are_free(void **state)
 	}
 }
 
-/* Locked by somebody else, moved away: that is known before the raise is acknowledged. What is on the disk by then stays, and nobody gets to
- * see what was before. */
+/* Locked by somebody else, moved away: that is known before the raise is acknowledged. It is one that was not recorded, then. */
 static void test_a_database_that_cannot_follow(void **state)
 {
 	struct raise_entry entry = entry_of("a/b", 2);
@@ -432,20 +517,127 @@ static void test_a_database_that_cannot_follow(void **state)
 	assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
 	assert_int_equal(store_raise_check(store, "a/b", &number), -EBUSY);
 	assert_int_equal(store_raise_end(store, 0, -EBUSY), -EBUSY);
-	assert_int_equal(store_session_get(store, "a/b", &(struct session_row){ 0 }), -EBUSY);
+	assert_as_before("a/b"); /* who reads does not write */
 	assert_int_equal(store_raise_begin(store, &entry), -EBUSY);
 	assert_int_equal(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
-	assert_raised("a/b", 2);
+	store_tend(store);
+	assert_as_before("a/b");
 	/* Nobody is kept from it meanwhile, and what was asked leaves no lock. */
-	entry = entry_of("a/b", 3);
 	assert_int_equal(store_raise_begin(store, &entry), 0);
 	assert_int_equal(store_raise_check(store, "a/b", &number), 0);
-	assert_int_equal(number, 2);
+	assert_int_equal(number, 1);
 	assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE; ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(other);
+	assert_int_equal(store_raise_begin(store, &entry),
+			 -EAGAIN); /* the first is in its block, and not yet at its end */
+	assert_int_equal(store_raise_wait(store), 0);
+	assert_int_equal(store_raise_end(store, 0, 0), 0);
+	assert_raised("a/b", 2);
 	/* Without room in its log a commit may find a full disk: such a raise waits for it. */
 	store->placed = store->frames;
 	assert_int_equal(store_raise_begin(store, &entry), -EAGAIN);
+}
+
+/* In each way that there is to fail. */
+static void refused(const struct raise_entry *entry, bool log_fails)
+{
+	const int fd = store->wal_fd;
+	sqlite3 *other;
+
+	assert_int_equal(store_raise_begin(store, entry), 0);
+	store_raise_write(store);
+	assert_int_equal(store_raise_wait(store), 0);
+	if (log_fails) {
+		store->wal_fd = INT_MAX; /* what is not there cannot be synced */
+		assert_int_equal(store_raise_end(store, -EIO, 0), -EBADF);
+		store->wal_fd = fd;
+		return;
+	}
+	assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(store_raise_end(store, 0, -EBUSY), -EBUSY);
+	assert_int_equal(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(other);
+}
+
+/* Not recorded, no notice; recorded at the next try, one: whatever comes between the two, and behind. */
+static void test_a_raise_that_is_refused(void **state)
+{
+	struct raise_entry entry = entry_of("a/b", 2);
+
+	(void)state;
+	for (int way = 0; way < 8; way++) {
+		if (way)
+			assert_int_equal(disk_teardown(state) || used_setup(state), 0);
+		put("a/b");
+		database_synced();
+		refused(&entry, way & 1);
+		if (way & 2) { /* the daemon ends, and its log is all that the next one has */
+			store->behind = false;
+			machine_ends();
+			assert_raised("a/b", 2);
+			assert_int_equal(replayed(), 1);
+			continue;
+		}
+		store_tend(store);
+		assert_int_equal(store_sync(store), 0);
+		assert_as_before("a/b");
+		assert_false(store->behind);
+		acknowledged(&entry);
+		if (way & 4)
+			machine_ends(); /* with both of them in the log */
+		assert_raised("a/b", 2);
+	}
+}
+
+/* Nor is it taken for one that the database lost. */
+static void test_refused_and_forgotten(void **state)
+{
+	struct raise_entry entry = entry_of("a/b", 2);
+	struct np_rung level;
+	struct session_name name;
+	const char *problem;
+
+	(void)state;
+	put("a/b");
+	refused(&entry, false);
+	assert_int_equal(store_session_end(store, "a/b", false, 5), 0);
+	assert_int_equal(session_name_parse("a/b", &name, &problem), 0);
+	assert_int_equal(store_sessions_forget(store, &name, 1, 6), 0);
+	database_synced();
+	machine_ends();
+	assert_int_equal(store_level_get(store, "a/b", &level), -ENOENT);
+	assert_int_equal(replayed(), 0);
+}
+
+/* Who has the database locked is waited for once, and not by everybody who comes along. */
+static void test_a_lock_is_waited_for_once(void **state)
+{
+	struct raise_entry entry = entry_of("a/b", 2);
+	struct session_row row;
+	sqlite3 *other;
+
+	(void)state;
+	put("a/b");
+	acknowledged(&entry);
+	assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	busy_set = 0;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(store_session_get(store, "a/b", &row), -EBUSY);
+	assert_int_equal(busy_set, 3);
+	assert_int_equal(busy_ms[0], STORE_BUSY_MS); /* behind the first, */
+	assert_int_equal(busy_ms[1], 0);	     /* before the second */
+	assert_int_equal(busy_ms[2], STORE_BUSY_MS); /* and behind it */
+	assert_int_equal(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+	assert_raised("a/b", 2);
+	busy_set = 0;
+	entry.rung.generation = 3;
+	acknowledged(&entry);
+	assert_int_equal(store_catch_up(store), 0);
+	assert_int_equal(busy_set, 1);
+	assert_int_equal(busy_ms[0], STORE_BUSY_MS);
+	sqlite3_close(other);
 }
 
 /* The log's disk has failed: the database's own may not have. */
@@ -503,12 +695,17 @@ int main(void)
 		raises_test(test_the_machine_ends_after_all_is_on_the_disk),
 		raises_test(test_old_entries),
 		raises_test(test_entries_of_a_build_without_numbers),
+		raises_test(test_a_copy_that_does_not_know_the_session),
+		raises_test(test_a_copy_without_numbers),
 		raises_test(test_a_session_that_was_forgotten_and_made_again),
 		raises_test(test_two_raises_of_one_generation),
 		raises_test(test_a_log_that_is_made_anew),
 		raises_test(test_too_many_datasets),
 		raises_test(test_when_blocks_are_free),
 		raises_test(test_a_database_that_cannot_follow),
+		raises_test(test_a_raise_that_is_refused),
+		raises_test(test_refused_and_forgotten),
+		raises_test(test_a_lock_is_waited_for_once),
 		raises_test(test_a_log_that_fails),
 		raises_test(test_somebody_is_asked_to_come_by),
 	};
