@@ -5,6 +5,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import time
 
 import pytest
@@ -401,6 +403,60 @@ def test_two_daemons_on_one_slice(daemon, make_daemon, boxes):
     assert box.call("hello"), "it lives"
     other.cgroup = slice_
     other.start()
+
+
+LOCKS = """
+import fcntl, os, sys
+held = []
+for top in sys.argv[1:]:
+    for folder, _, files in os.walk(top):
+        for path in (folder, *(os.path.join(folder, f) for f in files)):
+            for flags in (os.O_RDONLY, os.O_WRONLY):
+                try:
+                    fd = os.open(path, flags | os.O_NONBLOCK)
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    continue
+                held.append(fd)
+                print(path)
+                break
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+def test_locks_of_a_stranger(make_daemon):
+    """Whatever a user without rights can open and lock keeps no daemon from starting, and nobody from the uninstall."""
+    d = make_daemon().start()
+    for place in (d.dir, d.pin_home, d.slice):
+        place.chmod(0o755)  # as /run and /sys/fs are, and a slice that was there before the daemon
+    d.kill()
+    stranger = subprocess.Popen(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", sys.executable, "-c", LOCKS,
+                                 d.slice, d.run_dir, d.state_dir, d.pin_mount], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        locked = list(iter(stranger.stdout.readline, "\n"))
+        assert f"{d.slice}\n" in locked and f"{d.run_dir}\n" in locked, "the stranger got nowhere"
+        d.start()
+        d.kill()
+        assert d.uninstall().returncode == 0 and not d.slice.exists()
+    finally:
+        stranger.communicate()
+
+
+def test_uninstall_without_a_lock(make_daemon):
+    """Where it cannot be told whether a daemon runs nothing is taken away."""
+    d = make_daemon().start()
+    box = Box(d, "NONE")
+    d.kill()
+    right, d.pin_dir = d.pin_dir, d.policy  # no directory
+    try:
+        refused = d.uninstall(check=False)
+        assert refused.returncode == 1 and str(d.policy) in refused.stderr
+        assert box.call("hello"), "it lives"
+    finally:
+        d.pin_dir = right
+        d.start()
+        box.close()
 
 
 def test_uninstall_leaves_nothing(world, make_daemon):

@@ -113,7 +113,8 @@ struct kernel {
 	char pins[4096];  /* pin_dir/vN */
 	struct gate_cgroup slice;
 	struct gate_cgroup inspector;
-	int lock_fd, slice_fd; /* of pin_dir, and of the slice's cgroup: one daemon for each, see place_lock() */
+	int lock_fd, slice_lock_fd; /* one daemon for each pin_dir, and for each slice: pins_lock(), slice_lock() */
+	int slice_fd;		    /* its cgroup */
 	int netlink_fd;
 	int inotify_fd;
 	struct table watches; /* by inotify descriptor */
@@ -170,8 +171,9 @@ void build_forget(const struct kernel *kernel); /* before another is loaded */
 int build_note(struct kernel *kernel);		/* when ours is in place */
 
 /* pins.c: directories and names on the bpf file system */
-/* Keeps a directory for this process as long as *ret_fd is open. -EWOULDBLOCK: another one has it. */
-int place_lock(const char *path, int *ret_fd, char problem[static 512]);
+/* Keep a place for this process as long as *ret_fd is open. -EWOULDBLOCK: another one has it. -ENOENT: it is not there. */
+int pins_lock(const char *pin_dir, int *ret_fd, char problem[static 512]);
+int slice_lock(const char *slice, int *ret_fd, char problem[static 512]);
 int pins_open(struct kernel *kernel, char problem[static 512]);
 int pins_folders(const struct kernel *kernel, char problem[static 512]);
 void pins_remove_tree(const char *path);

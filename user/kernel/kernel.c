@@ -3,6 +3,7 @@
 #include "kernel/kernel.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "base/failpoint.h"
@@ -72,8 +73,16 @@ static int slice_open(struct kernel *kernel, char problem[static 512])
 		snprintf(problem, 512, "cannot make the cgroup %.400s: %s", path, strerror(-r));
 		return r;
 	}
-	return place_lock(path, &kernel->slice_fd,
-			  problem); /* another one with other pins would have programs of its own on it */
+	/* Another one with other pins would have programs of its own on it. */
+	r = slice_lock(path, &kernel->slice_lock_fd, problem);
+	if (r < 0)
+		return r;
+	kernel->slice_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (kernel->slice_fd < 0) {
+		r = -errno;
+		snprintf(problem, 512, "%.400s: %s", path, strerror(-r));
+	}
+	return r;
 }
 
 /* The order matters: programs are on the slice before anything can be registered, maps are frozen before
@@ -142,8 +151,8 @@ int kernel_open(const struct kernel_config *config, struct kernel **ret, char pr
 	kernel_quiet();
 	kernel->config = *config;
 	kernel->lists.diag_fd = kernel->lists.timer_fd = kernel->tail.wake_fd = -1;
-	kernel->lock_fd = kernel->slice_fd = kernel->netlink_fd = kernel->inotify_fd = kernel->cut_tcp =
-		kernel->cut_udp = -1;
+	kernel->lock_fd = kernel->slice_lock_fd = kernel->slice_fd = kernel->netlink_fd = kernel->inotify_fd =
+		kernel->cut_tcp = kernel->cut_udp = -1;
 	r = netns_cookie(&kernel->netns);
 	if (r == 0)
 		r = kernel_start(kernel, problem);
@@ -178,6 +187,7 @@ void kernel_close(struct kernel *kernel)
 	programs_close(kernel);
 	gate_bpf__destroy(kernel->skel);
 	cleanup_close(&kernel->slice_fd);
+	cleanup_close(&kernel->slice_lock_fd);
 	cleanup_close(&kernel->lock_fd);
 	free(kernel);
 }

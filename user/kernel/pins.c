@@ -58,19 +58,34 @@ int pins_folders(const struct kernel *kernel, char problem[static 512])
 	return 0;
 }
 
-int place_lock(const char *path, int *ret_fd, char problem[static 512])
+static int open_and_lock(const char *place, const char *path, int flags, int *ret_fd, char problem[static 512])
 {
-	_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_close_ int fd = open(path, flags | O_CLOEXEC);
 
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		int r = -errno;
 
-		snprintf(problem, 512, "%.400s: %s", path,
+		snprintf(problem, 512, "%.400s: %s", place,
 			 r == -EWOULDBLOCK ? "another netpawld is using it; stop it first" : strerror(-r));
 		return r;
 	}
 	*ret_fd = take_fd(fd);
 	return 0;
+}
+
+int pins_lock(const char *pin_dir, int *ret_fd, char problem[static 512])
+{
+	return open_and_lock(pin_dir, pin_dir, O_RDONLY | O_DIRECTORY, ret_fd, problem);
+}
+
+/* Whoever can open a file can lock it, and a slice that was there before the daemon may be open to everybody: its directory, and nearly all of its
+ * files. This one is root's alone. */
+int slice_lock(const char *slice, int *ret_fd, char problem[static 512])
+{
+	char path[FS_PATH_SIZE];
+	int r = fs_path(path, "%s/cgroup.kill", slice);
+
+	return r < 0 ? r : open_and_lock(slice, path, O_WRONLY, ret_fd, problem);
 }
 
 int pins_open(struct kernel *kernel, char problem[static 512])
@@ -91,7 +106,7 @@ int pins_open(struct kernel *kernel, char problem[static 512])
 		snprintf(problem, 512, "%s: %s", pin_dir, r < 0 ? strerror(-r) : "not on a bpf file system");
 		return r < 0 ? r : -EINVAL;
 	}
-	r = place_lock(pin_dir, &kernel->lock_fd, problem);
+	r = pins_lock(pin_dir, &kernel->lock_fd, problem);
 	if (r == 0)
 		r = upgrade_check(pin_dir, &old, problem);
 	if (r < 0)

@@ -108,23 +108,23 @@ static void ways_out_remove(char *mount)
 
 int kernel_uninstall(const char *pin_dir, const char *slice, bool force, char problem[static 512])
 {
-	_close_ int lock = -1, slice_lock = -1;
+	_close_ int lock = -1, slice_fd = -1;
 	char mount[4096], path[FS_PATH_SIZE];
 	struct gate_cgroup adopted;
 	bool old;
 	int r;
 
 	kernel_quiet();
-	r = place_lock(pin_dir, &lock, problem);
-	if (r == 0 || r == -ENOENT)
+	r = pins_lock(pin_dir, &lock, problem);
+	if (r == 0)
 		r = upgrade_check(pin_dir, &old, problem);
-	if (r == -EWOULDBLOCK || r == -EPROTO)
+	if (r < 0 && r != -ENOENT)
 		return r;
 	r = cgroup_mount_find(mount);
 	if (r == 0)
 		r = fs_path(path, "%s/%s", mount, slice);
 	if (r == 0)
-		r = place_lock(path, &slice_lock, problem); /* a daemon with other pins has its sandboxes there */
+		r = slice_lock(path, &slice_fd, problem); /* a daemon with other pins has its sandboxes there */
 	if (r < 0 && r != -ENOENT)
 		return r;
 	problem[0] = '\0';
