@@ -14,6 +14,7 @@ import pytest
 from lib import base
 from lib.api import Failure
 from lib.box import Box, new_session
+from lib.daemon import NotReady
 from lib.world import FAR
 
 
@@ -161,7 +162,6 @@ def test_events_on_a_full_disk(disk, small):
 
 def test_start_on_a_full_disk(disk, small):
     """It comes up, or it says why and the gate stays as it was."""
-    from lib.daemon import NotReady
     box = Box(small, "NONE")
     try:
         small.kill()
@@ -243,7 +243,6 @@ def test_events_count_on_after_a_restart(make_daemon):
 
 def test_damaged_record_is_not_believed(make_daemon):
     """Garbage where the database was: the daemon does not start with an empty one, for that would forget SECRET."""
-    from lib.daemon import NotReady
     d = make_daemon().start()
     name = new_session()
     d.api.escalate(name, "SECRET")
@@ -295,6 +294,18 @@ def released(daemon, session):
     daemon.api.end(session)
     daemon.api.ok("POST", f"/v1/sessions/{session}/forget", {"level_too": True})
     daemon.api.create(session, "PUBLIC")
+
+
+def test_a_log_that_cannot_be_opened(make_daemon):
+    """It is named: the database is all right."""
+    daemon = make_daemon()
+    log = daemon.state_dir / "sessions.db-raises"
+    log.mkdir()
+    with pytest.raises(NotReady) as e:
+        daemon.start()
+    assert f"{log}: Is a directory" in e.value.text
+    log.rmdir()
+    daemon.start()
 
 
 def test_what_was_forgotten_does_not_come_back(make_daemon):

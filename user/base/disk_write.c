@@ -75,19 +75,36 @@ void disk_write_begin(struct disk_write *write)
 }
 
 /* How many bytes are on the disk, or -errno. */
-static int64_t write_end(struct disk_write *write)
+static int64_t write_now(const struct disk_write *write)
 {
 	const struct iocb *what = &write->what;
+	ssize_t n = pwrite(write->fd, (const void *)(uintptr_t)what->aio_buf, what->aio_nbytes, what->aio_offset);
+
+	return n < 0 ? -errno : n;
+}
+
+static int64_t write_end(struct disk_write *write)
+{
 	struct io_event event;
-	ssize_t n;
 	int r;
 
-	if (write->state == DISK_WRITE_BEGUN) {
-		r = aio_wait(write->context, &event);
-		return r < 0 ? r : event.res;
-	}
-	n = pwrite(write->fd, (const void *)(uintptr_t)what->aio_buf, what->aio_nbytes, what->aio_offset);
-	return n < 0 ? -errno : n;
+	if (write->state != DISK_WRITE_BEGUN)
+		return write_now(write);
+	r = aio_wait(write->context, &event);
+	return r < 0 ? r : event.res;
+}
+
+/* There are file systems that let a file be opened for writes past the page cache, and refuse each of them: as if it had not been opened so. */
+static bool write_through_cache(struct disk_write *write)
+{
+	const int flags = fcntl(write->fd, F_GETFL);
+
+	if (flags < 0 || !(flags & O_DIRECT) || fcntl(write->fd, F_SETFL, flags & ~O_DIRECT) < 0)
+		return false;
+	if (write->context)
+		syscall(SYS_io_destroy, write->context);
+	write->context = 0;
+	return true;
 }
 
 int disk_write_wait(struct disk_write *write)
@@ -97,6 +114,8 @@ int disk_write_wait(struct disk_write *write)
 	if (write->state == DISK_WRITE_NONE)
 		return write->result;
 	n = write_end(write);
+	if (n == -EINVAL && write_through_cache(write))
+		n = write_now(write);
 	write->state = DISK_WRITE_NONE;
 	write->result = n < 0 ? (int)n : n == (int64_t)write->what.aio_nbytes ? 0 : -ENOSPC;
 	return write->result;

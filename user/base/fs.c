@@ -183,6 +183,19 @@ int fs_mkdir_all(const char *path, mode_t mode)
 	return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
 
+int fs_sync_name(const char *path)
+{
+	char folder[FS_PATH_SIZE];
+	const char *slash = strrchr(path, '/');
+	_close_ int fd = -1;
+	int r = fs_path(folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+
+	if (r < 0)
+		return r;
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
 int fs_mount_apart(const char *path)
 {
 	_close_ int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);

@@ -35,6 +35,7 @@ int fs_open_beneath(int dir, const char *path, int flags);
 /* The same, and no link is followed at all: -ELOOP. dir may be AT_FDCWD; then path may lead anywhere. */
 int fs_open_unlinked(int dir, const char *path, int flags);
 int fs_mkdir_all(const char *path, mode_t mode); /* like mkdir -p; an existing directory is fine */
+int fs_sync_name(const char *path);		 /* the file is found under its name after a power failure */
 bool fs_is_in_memory(int fd);			 /* what is written there touches no disk: tmpfs, ramfs */
 
 /* True when path is dir, or below it. Both absolute and without dots; everything is below "/". */

@@ -198,6 +198,8 @@ int raise_log_open(const char *path, struct raise_log **ret)
 	if (r == 0)
 		r = file_lay_out(log->fd);
 	if (r == 0)
+		r = fs_sync_name(path);
+	if (r == 0)
 		r = raise_log_each(log, last_note, log);
 	if (r == 0)
 		r = disk_write_open(&log->write, log->fd);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/fs.h"
 #include "session/raise_log.h"
 #include "session/store_internal.h"
 #include "vocab/limits.h"
@@ -104,7 +105,6 @@ static int path_sync(const char *path)
 static int store_file_sync(const char *path)
 {
 	char name[PATH_MAX];
-	char *slash;
 	int r;
 
 	if ((size_t)snprintf(name, sizeof(name), "%s-wal", path) >= sizeof(name))
@@ -112,12 +112,7 @@ static int store_file_sync(const char *path)
 	r = path_sync(path);
 	if (!r)
 		r = path_sync(name);
-	if (r)
-		return r;
-	slash = strrchr(name, '/');
-	if (slash)
-		slash[1] = '\0';
-	return path_sync(slash ? name : ".");
+	return r ? r : fs_sync_name(path);
 }
 
 /* Makes the file before SQLite does, so that nobody else could ever read it; -wal and -shm get its mode. */

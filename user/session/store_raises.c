@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/fs.h"
+#include "base/log.h"
 #include "session/raise_log.h"
 #include "session/store_internal.h"
 
@@ -12,7 +13,11 @@ int raises_open(struct store *store, const char *path)
 	char log[FS_PATH_SIZE];
 	int r = fs_path(log, "%s-raises", path);
 
-	return r < 0 ? r : raise_log_open(log, &store->raises);
+	if (r == 0)
+		r = raise_log_open(log, &store->raises);
+	if (r < 0)
+		log_error("%s-raises: %s", path, strerror(-r)); /* whoever opens the store knows one file */
+	return r;
 }
 
 /* Entries up to this number are in the database. Whether one is cannot be told from what it says: of a session that was forgotten and made

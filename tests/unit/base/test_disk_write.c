@@ -11,8 +11,25 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <unistd.h>
 
+static bool refuses; /* writes past the page cache, as some file systems do that let files be opened for them */
+
+static ssize_t pwrite_refused(int fd, const void *data, size_t n, off_t at)
+{
+	if (refuses && (fcntl(fd, F_GETFL) & O_DIRECT)) {
+		errno = EINVAL;
+		return -1;
+	}
+	return (pwrite)(fd, data, n, at);
+}
+
+#define pwrite pwrite_refused
 #include "base/disk_write.c"
+#undef pwrite
 
 #define BLOCK 4096
 
@@ -104,6 +121,35 @@ static void test_without_the_kernel(void **state)
 	close(fd);
 }
 
+/* Or let a file be opened for them, and take none. */
+static void test_refused(void **state)
+{
+	static _Alignas(BLOCK) char odd[BLOCK + 1]; /* from its second byte on: a disk refuses that itself */
+	struct disk_write write;
+	int fd = file_make("/var/tmp");
+
+	(void)state;
+	memset(block, 'a', BLOCK);
+	memset(odd, 'b', sizeof(odd));
+	for (int begun = 0; begun < 2; begun++) {
+		assert_int_equal(disk_write_open(&write, fd), 0);
+		refuses = !begun;
+		disk_write_take(&write, begun ? odd + 1 : block, BLOCK, begun * BLOCK);
+		if (begun)
+			disk_write_begin(&write);
+		assert_int_equal(disk_write_wait(&write), 0);
+		assert_true(fcntl(write.fd, F_GETFL) & O_DSYNC);
+		/* And from then on. */
+		disk_write_take(&write, begun ? odd + 1 : block, BLOCK, begun * BLOCK);
+		disk_write_begin(&write);
+		assert_int_equal(disk_write_wait(&write), 0);
+		disk_write_close(&write);
+	}
+	refuses = false;
+	assert_holds(fd, 'a', 'b');
+	close(fd);
+}
+
 /* Whoever waits is told, whether it was begun or not; and the next write is another matter. */
 static void test_an_error(void **state)
 {
@@ -138,9 +184,8 @@ static void test_an_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_on_a_disk),
-		cmocka_unit_test(test_in_memory),
-		cmocka_unit_test(test_without_the_kernel),
+		cmocka_unit_test(test_on_a_disk),	   cmocka_unit_test(test_in_memory),
+		cmocka_unit_test(test_without_the_kernel), cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_an_error),
 	};
 
