@@ -430,6 +430,7 @@ def test_frames_past_the_ip_stack(net, contained, late):
         net.world.ip("link", "add", name, "type", "veth", "peer", "name", dev, "netns", box.wired.name)
         net.world.ip("link", "set", name, "master", DEV, "up")
         base.sh("ip", "-n", box.wired.name, "link", "set", dev, "up")
+        net.world.await_port(name)
     pinned = lambda: len(pins(net, box))
     assert base.eventually(lambda: pinned() == (3 if late else 2), 10), pins(net, box)
     for through in (True, False):  # the first is the control: in FULL it may speak what it likes

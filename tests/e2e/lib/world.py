@@ -182,7 +182,14 @@ class World:
                                    input="\n".join(lines[family]) + "\n", capture_output=True, text=True, timeout=20)
                 if p.returncode and "IPv6 is disabled" not in p.stderr:  # some engines do that
                     raise RuntimeError(f"ip: {p.stderr}")
+        self.await_port(name)
         return own
+
+    def await_port(self, name):
+        """Until the bridge takes frames from this device: the kernel notices in its own time that the other end is up."""
+        state = lambda: json.loads(self.ip("-j", "-d", "link", "show", name).stdout)[0]["linkinfo"]["info_slave_data"]["state"]
+        if not base.eventually(lambda: state() == "forwarding", 10):
+            raise RuntimeError(f"the bridge's port {name} is {state()}")
 
     def _ip(self, ns, *lines):
         p = subprocess.run(["ip", "-n", ns, "-batch", "-"], input="\n".join(lines) + "\n", capture_output=True,
