@@ -79,7 +79,7 @@ def known_times():
 def main():
     cut = sys.argv.index("--")
     words, places = sys.argv[1:cut], sys.argv[cut + 1:]
-    jobs = 5 * (os.cpu_count() or 1) // 2
+    jobs = 7 * (os.cpu_count() or 1) // 2
     if words[:1] == ["--jobs"]:
         jobs, words = int(words[1]), words[2:]
     times = known_times()
