@@ -129,8 +129,7 @@ def test_a_run_that_waits_is_answered_too(net):
         t.type("3")
         text = t.shows(rf"run-{first} {session} wants to run sh -c echo one", rf"run-{second} {session} wants to run echo two", "2 pending")
         assert text.index(f"run-{first}") < text.index(f"run-{second}"), "in the order that they came"
-        t.type("h")
-        t.shows("a run is started with o, or denied with d")
+        answer(t, "h", "a run is started with o, or denied with d")
         answer(t, "d", f"run {first}: denied")
         t.shows("1 pending", rf"run-{second} ", but=[f"run-{first} "])
         assert [net.api.ok("GET", f"/v1/runs/{run}")["state"] for run in (first, second)] == ["rejected", "pending"]
@@ -144,7 +143,9 @@ def test_a_key_is_for_the_question_that_was_looked_at(net):
     runs = [net.write_run(session, "echo", str(i)) for i in range(3)]
     with Terminal(net) as t:
         t.shows("netpawl traffic")
-        t.type("3", "j", "Enter")
+        t.type("3")
+        t.shows(*(f"run-{run} " for run in runs))
+        t.type("j", "Enter")
         t.shows(rf"run +{runs[1]}\b")
         net.api.ok("POST", f"/v1/questions/run-{runs[0]}/answer", {"answer": "deny"})
         t.shows("2 pending")
