@@ -25,6 +25,9 @@ RULES = """rules:
   - ask: write.origin.test
     methods: POST
   - allow: write.origin.test
+  - ask: header.origin.test
+    headers: [x-purpose]
+  - deny: header.origin.test
   - ask: ["**.origin.test", origin.test]
 """
 HELD = "approval: {hold: 2m, timeout: 15m}\n"
@@ -79,7 +82,7 @@ def test_a_request_waits_and_goes_on_when_it_is_allowed(net, version):
     q = net.asked(session, waiting=1)[0]
     assert (q["session"], q["host"], q["port"], q["method"], q["kind"]) == (session, "host.origin.test", 443, "POST", "write")
     assert q["url"] == "https://host.origin.test/a?b=c" and q["body"] == 5 and q["level"] == "INTERNAL"
-    assert q["rule"].endswith("/policy.yaml:15") and q["state"] == "pending" and not q["answer"]
+    assert q["rule"].endswith("/policy.yaml:18") and q["state"] == "pending" and not q["answer"]
     assert p.poll() is None
     debug = net.api.ok("GET", f"/v1/debug?session={session}")
     assert debug["questions"] == [{"question": q["question"], "session": session, "state": "pending", "answer": None, "waiting": 1}]
@@ -468,6 +471,23 @@ def test_an_answer_to_what_was_shown_before_a_reload_is_refused(net):
         assert same["question"] == q["question"] and same["policy"] != q["policy"], "it waits on"
         net.answer(same, "once", policy=same["policy"], generation=same["generation"])
         assert done(p)[1] == 200
+    finally:
+        net.rewrite(policy())
+
+
+def test_a_reload_that_still_asks_because_of_a_header(net):
+    session = net.fresh()
+    assert done(net.get(session, "https://header.origin.test/"))[1] == 403
+    p = net.get(session, "-H", "X-Purpose: billing", "https://header.origin.test/")
+    q = net.asked(session, waiting=1)[0]
+    net.rewrite(policy() + "# another\n")
+    try:
+        same = net.asked(session, waiting=1)[0]
+        assert same["question"] == q["question"] and same["policy"] != q["policy"], "it waits on"
+        net.answer(same, "host")
+        assert done(p)[1] == 200
+        net.rewrite(policy())
+        assert done(net.get(session, "-H", "x-purpose: x", "https://header.origin.test/again"))[1] == 200, "the answer holds"
     finally:
         net.rewrite(policy())
 

@@ -9,6 +9,15 @@ void asked_place(const struct policy *policy, enum level level, const struct ver
 		 char text[static PLACE_TEXT_SIZE]);
 /* The rule that asks, by what it says: a reload may move it to another line. */
 uint64_t asked_rule(const struct verdict *verdict);
-/* Does the policy ask about this, by that rule? method: empty for a connection, then url is "host:port". */
-bool asked_still(const struct policy *policy, const struct np_rung *rung, const char *session, const char *method,
-		 const char *url, bool has_body, uint64_t rule);
+/* What a question on record is about. */
+struct asked {
+	struct np_rung rung;
+	uint64_t rule;
+	const char *session;
+	const char *method; /* empty for a connection, then url is "host:port" */
+	const char *url;
+	const char *headers; /* "name: value" a line */
+	bool has_body;
+};
+/* Does the policy still ask about it, by that rule? */
+bool asked_still(const struct policy *policy, const struct asked *asked);

@@ -138,11 +138,18 @@ static const char *reload_why(const struct service *service, const struct questi
 	const struct policy *policy =
 		service->config.policy ? service->config.policy(service->config.policy_data) : NULL;
 	const struct question_row *row = &question->row;
+	const struct asked asked = {
+		.rung = row->rung,
+		.rule = row->rule,
+		.session = row->session.text,
+		.method = row->method,
+		.url = row->url,
+		.headers = row->headers,
+		.has_body = row->body,
+	};
 
 	(void)data;
-	return policy && asked_still(policy, &row->rung, row->session.text, row->method, row->url, row->body, row->rule)
-		       ? NULL
-		       : "the policy does not ask about it any more";
+	return policy && asked_still(policy, &asked) ? NULL : "the policy does not ask about it any more";
 }
 
 void questions_reload(struct service *service)
