@@ -12,7 +12,6 @@
 #include "sockets.bpf.h"
 #include "steer.bpf.h"
 
-#define NP_TCP_SYN_SENT	    2
 #define NP_TCP_FIN_WAIT1    4
 #define NP_TCP_TIME_WAIT    6
 #define NP_TCP_CLOSE	    7
@@ -235,6 +234,15 @@ static __always_inline bool np_cut_wants_caller(struct np_cut_state *state, stru
 	return false;
 }
 
+/* What it handed to devices is waited for, though it leads nowhere any more: connect() to AF_UNSPEC takes address and port away. */
+static __always_inline bool np_cut_idle(const struct np_cut_query *query, struct np_cut_state *state)
+{
+	state->idle++;
+	if (query->id && !state->reload)
+		state->in_flight += query->seen.in_flight;
+	return false;
+}
+
 /* True when this TCP socket has to go in this pass. */
 static __always_inline bool np_cut_wants_tcp(struct np_cut_query *query, struct np_cut_state *state)
 {
@@ -244,10 +252,8 @@ static __always_inline bool np_cut_wants_tcp(struct np_cut_query *query, struct 
 	 * not connected yet, leads nowhere. */
 	if (tcp_state == NP_TCP_TIME_WAIT || tcp_state == NP_TCP_NEW_SYN_RECV)
 		return false;
-	if (tcp_state == NP_TCP_LISTEN || tcp_state == NP_TCP_CLOSE) {
-		state->idle++;
-		return false;
-	}
+	if (tcp_state == NP_TCP_LISTEN || tcp_state == NP_TCP_CLOSE)
+		return np_cut_idle(query, state);
 	if (state->pass == NP_CUT_ORPHANS || state->pass == NP_CUT_ENDED)
 		return np_orphan_wants(query, state);
 	return np_cut_wants_open(query, true, state);
@@ -260,11 +266,9 @@ static __always_inline bool np_cut_wants_udp(struct np_cut_query *query, struct 
 	bool connected = query->seen.order.flow.far_port != 0;
 
 	if (state->pass == NP_CUT_ORPHANS || state->pass == NP_CUT_ENDED)
-		return false; /* a UDP socket ends when it is closed */
-	if (!query->seen.order.flow.near_port) {
-		state->idle++; /* one without a port leads nowhere */
-		return false;
-	}
+		return false;		       /* a UDP socket ends when it is closed */
+	if (!query->seen.order.flow.near_port) /* one without a port leads nowhere */
+		return np_cut_idle(query, state);
 	if (!np_cut_owner_find(query))
 		return false;
 	/* Whether it goes or stays, and whoever its peer is: a datagram may be for anybody. */
@@ -395,8 +399,14 @@ __noinline int np_cut_slot(struct np_walk_state *walk, const struct np_socket *s
 		return 0;
 	}
 	np_socket_see(query.sock, &query.seen, protocol);
-	if (query.seen.order.cookie != cookie || !query.seen.refs || /* as np_socket_stands() */
-	    !(protocol == NP_IPPROTO_TCP ? np_cut_tcp_wants(&query) : np_cut_udp_wants(&query)))
+	if (query.seen.order.cookie != cookie)
+		return 0;
+	if (!query.seen.refs) { /* closed: what it handed to devices is waited for all the same */
+		if ((__s32)query.seen.in_flight > 0 && !state->reload)
+			state->in_flight += query.seen.in_flight;
+		return 0;
+	}
+	if (!(protocol == NP_IPPROTO_TCP ? np_cut_tcp_wants(&query) : np_cut_udp_wants(&query)))
 		return 0;
 	at = walk->orders++;
 	order = at < walk->most ? bpf_map_lookup_elem(&np_cut_orders, &at) : NULL;

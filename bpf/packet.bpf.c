@@ -6,6 +6,7 @@
 #include "dns_query.bpf.h"
 #include "headers.bpf.h"
 #include "judge.bpf.h"
+#include "pages.bpf.h"
 #include "plain.bpf.h"
 #include "ports.bpf.h"
 #include "steer.bpf.h"
@@ -199,6 +200,15 @@ static __always_inline int np_egress_pass(struct __sk_buff *skb, bool local, __u
 	return np_allow();
 }
 
+/* Does a socket of TCP or UDP get, or send, a packet in which we did not find these? IPv6 extension headers hide them. */
+static __always_inline bool np_is_hidden(struct bpf_sock *sk, const struct np_packet *p)
+{
+	if (np_is_ported(p->protocol))
+		return false;
+	sk = sk ? bpf_sk_fullsock(sk) : NULL;
+	return sk && np_is_ported(sk->protocol);
+}
+
 /* The long way of np_egress. */
 static __always_inline int np_egress_judged(struct __sk_buff *skb, const struct np_owner *owner, bool local)
 {
@@ -229,6 +239,10 @@ static __always_inline int np_egress_judged(struct __sk_buff *skb, const struct 
 	}
 	if (!f.local) {
 		np_facts_add_far(&f, netns, &rung);
+		if (f.host && np_is_hidden(sk, &p)) { /* the host's ports have to be seen */
+			reason = NP_R_IP_OPTIONS;
+			goto refuse;
+		}
 	} else if (np_is_ported(p.protocol) && (f.mode != NP_FULL || p.protocol == NP_IPPROTO_UDP || p.opening)) {
 		struct np_tuple flow = {
 			.near_addr = p.dst,
@@ -296,19 +310,11 @@ static __always_inline void np_facts_add_receiver(struct __sk_buff *skb, struct 
 		f->answer = np_peer_is_known(cookie, np_sock_address(sk), &p->src, bpf_ntohs(p->sport));
 }
 
-/* A connection of a sandbox in FULL to beyond the host: what it may not do was refused when it was opened. */
+/* A connection of a sandbox in FULL to beyond the host: what it may not do was refused when it was opened. While it is not answered yet
+ * somebody may call it who does not answer: both ends of a connection may have called. */
 static __always_inline bool np_is_open(const struct bpf_sock *sk)
 {
-	return sk->state != NP_TCP_LISTEN && sk->state != NP_TCP_CLOSE;
-}
-
-/* Does a socket of TCP or UDP get a packet in which we did not find these? IPv6 extension headers hide them. */
-static __always_inline bool np_is_hidden(struct bpf_sock *sk, const struct np_packet *p)
-{
-	if (np_is_ported(p->protocol))
-		return false;
-	sk = sk ? bpf_sk_fullsock(sk) : NULL;
-	return sk && np_is_ported(sk->protocol);
+	return sk->state != NP_TCP_LISTEN && sk->state != NP_TCP_CLOSE && sk->state != NP_TCP_SYN_SENT;
 }
 
 /* The long way of np_ingress. */
@@ -376,6 +382,11 @@ int np_ingress(struct __sk_buff *skb)
 	return np_ingress_judged(skb, &owner, local);
 }
 
+static __always_inline int np_device_pass(struct __sk_buff *skb)
+{
+	return np_pages_settle(skb) ? NP_TC_NEXT : NP_TC_DROP;
+}
+
 /* The long way of np_device. */
 static __always_inline int np_device_judged(struct __sk_buff *skb, const struct np_owner *owner, bool loopback)
 {
@@ -394,12 +405,12 @@ static __always_inline int np_device_judged(struct __sk_buff *skb, const struct 
 	}
 	np_facts_out(&f, &p, rung.mode, netns);
 	if (!loopback && r < 0 && f.mode == NP_FULL)
-		return NP_TC_NEXT; /* Not IP. FULL may speak it; no other mode has a use for it. */
+		return np_device_pass(skb); /* Not IP. FULL may speak it; no other mode has a use for it. */
 	if (!loopback && r >= 0) {
 		np_facts_add_far(&f, netns, &rung);
 		reason = np_reach_out(&f);
 		if (NP_REASON_ALLOWS(reason))
-			return NP_TC_NEXT;
+			return np_device_pass(skb);
 	}
 	np_report_drop(skb, owner, &f, NP_HOOK_DEVICE, reason, 0);
 	return NP_TC_DROP;
@@ -434,6 +445,6 @@ int np_device(struct __sk_buff *skb)
 	if (!owner.inside)
 		return NP_TC_NEXT;
 	if (owner.rung.mode == NP_FULL && !loopback && np_is_plain_there(skb))
-		return NP_TC_NEXT;
+		return np_device_pass(skb);
 	return np_device_judged(skb, &owner, loopback);
 }

@@ -5,7 +5,8 @@
 #include "ports.h"
 #include "owner.bpf.h"
 
-#define NP_TCP_LISTEN 10
+#define NP_TCP_SYN_SENT 2
+#define NP_TCP_LISTEN	10
 
 static __always_inline __u32 *np_hold_slots_of(const struct np_hold_key *key)
 {

@@ -7,12 +7,16 @@
 #include "owner.bpf.h"
 
 /* Is the socket of this entry still there? Its memory may be another's by now: that one has another cookie, for cookies are
- * never given twice. One that is freed and nobody's yet has no references. */
+ * never given twice. One that is freed and nobody's yet has no references; and one that was closed has none, but its memory, until
+ * the last of its packets has left the queues of devices. */
 static __always_inline bool np_socket_stands(__u64 sock, __u64 cookie)
 {
-	const struct sock_common *skc = (const void *)sock;
+	const struct sock *sk = (const void *)sock;
 
-	return (__u64)BPF_CORE_READ(skc, skc_cookie.counter) == cookie && BPF_CORE_READ(skc, skc_refcnt.refs.counter);
+	if ((__u64)BPF_CORE_READ(sk, __sk_common.skc_cookie.counter) != cookie)
+		return false;
+	return BPF_CORE_READ(sk, __sk_common.skc_refcnt.refs.counter) ||
+	       BPF_CORE_READ(sk, sk_wmem_alloc.refs.counter) > 0;
 }
 
 /* What a cut wants to know of a socket. */

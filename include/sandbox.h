@@ -75,6 +75,7 @@ enum np_place {
 	NP_AT_UNIX_READ,
 	NP_AT_HOLD_INSERT,
 	NP_AT_SOCKET_NOTE,
+	NP_AT_PAGES,
 };
 struct np_error_key {
 	enum np_place place;

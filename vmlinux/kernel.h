@@ -116,6 +116,17 @@ struct sock {
 	struct pid *sk_peer_pid;
 };
 
+struct sk_buff {
+	struct sock *sk;
+	unsigned int end; /* behind head: all machines of 64 bits count from there */
+	unsigned char *head;
+};
+
+struct skb_shared_info {
+	__u8 flags;
+	__u8 nr_frags;
+};
+
 struct inet_sock {
 	struct sock sk;
 };

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes both ways between two sockets that the kernel moves through pipes: they never come to user space. For tunnels
- * whose ends are both plain TCP.
+ * Bytes both ways between two sockets, for tunnels whose ends are both plain TCP. What comes for a sandbox the kernel moves through a
+ * pipe: it never comes to user space. What a sandbox sends is copied: pages that its program handed over (sendfile(), splice()) are the
+ * program's to write to until they have left the host. Moved on as they are, they would leave with what is in them by then,
+ * after a raise too.
  */
 #include "net/splice.h"
 
@@ -9,19 +11,23 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "net/linger.h"
 
-#define PIECE  (64u << 10)  /* what a pipe holds */
+#define PIECE  (64u << 10)  /* what is held of one direction */
 #define BUDGET (128u << 10) /* one turn of one direction: then it is someone else's */
 
 /* From one end to the other. */
 struct way {
 	int from, to;
-	int pipe[2];
-	size_t held; /* in the pipe */
+	int pipe[2];	/* -1: it is copied */
+	const char *at; /* what is held, then */
+	char *kept;	/* and where, when a turn ends before it is sent */
+	size_t held;	/* bytes that were taken from one end, and not given to the other */
 	bool readable, writable;
 	bool eof;  /* from has said all */
 	bool done; /* and to has it */
@@ -47,14 +53,66 @@ static ssize_t splice_move(int from, int to, size_t len)
 	return n < 0 ? -errno : n;
 }
 
-/* 0; 1: there is more to do; -errno: it broke. */
-static int way_pump(struct way *w)
+static void way_drop(struct way *w)
+{
+	free(w->kept);
+	w->kept = NULL;
+}
+
+static ssize_t way_take(struct way *w)
+{
+	static char piece[PIECE]; /* of whoever has the turn */
+	ssize_t n;
+
+	if (w->pipe[1] >= 0)
+		return splice_move(w->from, w->pipe[1], PIECE);
+	do
+		n = recv(w->from, piece, sizeof(piece), MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	way_drop(w);
+	w->at = piece;
+	return n < 0 ? -errno : n;
+}
+
+static ssize_t way_give(struct way *w)
+{
+	ssize_t n;
+
+	if (!w->writable)
+		return -EAGAIN;
+	if (w->pipe[0] >= 0)
+		return splice_move(w->pipe[0], w->to, w->held);
+	do
+		n = send(w->to, w->at, w->held, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	w->at += n;
+	return n;
+}
+
+/* What is held outlasts the turn, or is forgotten when nothing is. */
+static int way_keep(struct way *w)
+{
+	if (!w->held) {
+		way_drop(w);
+	} else if (w->pipe[0] < 0 && !w->kept) {
+		w->kept = malloc(w->held);
+		if (!w->kept)
+			return -ENOMEM;
+		memcpy(w->kept, w->at, w->held);
+		w->at = w->kept;
+	}
+	return 0;
+}
+
+static int way_move(struct way *w)
 {
 	for (size_t budget = BUDGET; budget;) {
 		ssize_t n;
 
 		if (!w->held && w->readable && !w->eof) {
-			n = splice_move(w->from, w->pipe[1], PIECE);
+			n = way_take(w);
 			if (n == -EAGAIN)
 				w->readable = false;
 			else if (n < 0)
@@ -64,10 +122,10 @@ static int way_pump(struct way *w)
 		}
 		if (!w->held)
 			break;
-		n = w->writable ? splice_move(w->pipe[0], w->to, w->held) : -EAGAIN;
+		n = way_give(w);
 		if (n == -EAGAIN) {
 			w->writable = false;
-			return 0;
+			break;
 		}
 		if (n < 0)
 			return (int)n;
@@ -75,6 +133,18 @@ static int way_pump(struct way *w)
 		w->moved += (uint64_t)n;
 		budget -= budget < (size_t)n ? budget : (size_t)n;
 	}
+	return way_keep(w);
+}
+
+/* 0; 1: there is more to do; -errno: it broke. */
+static int way_pump(struct way *w)
+{
+	int r = way_move(w);
+
+	if (r < 0)
+		return r;
+	if (w->held && !w->writable)
+		return 0;
 	if (w->eof && !w->held && !w->done) {
 		w->done = true;
 		shutdown(w->to, SHUT_WR);
@@ -154,10 +224,9 @@ void splice_free(struct splice *s)
 			close_acknowledged(s->ends[i]);
 		else
 			close(s->ends[i]);
-		if (s->ways[i].pipe[0] >= 0)
-			close(s->ways[i].pipe[0]);
-		if (s->ways[i].pipe[1] >= 0)
-			close(s->ways[i].pipe[1]);
+		way_drop(&s->ways[i]);
+		cleanup_close(&s->ways[i].pipe[0]);
+		cleanup_close(&s->ways[i].pipe[1]);
 	}
 	free(s);
 }
@@ -166,7 +235,7 @@ int splice_start(struct loop *loop, struct lane *lane, int near, int far, splice
 		 struct splice **ret)
 {
 	struct splice *s = calloc(1, sizeof(*s));
-	int r = 0;
+	int r;
 
 	if (!s) {
 		close(near);
@@ -179,8 +248,7 @@ int splice_start(struct loop *loop, struct lane *lane, int near, int far, splice
 		s->ways[i] = (struct way){
 			.from = s->ends[i], .to = s->ends[!i], .pipe = { -1, -1 }, .readable = true, .writable = true
 		};
-	for (unsigned i = 0; i < 2 && r == 0; i++)
-		r = pipe2(s->ways[i].pipe, O_NONBLOCK | O_CLOEXEC) < 0 ? -errno : 0;
+	r = pipe2(s->ways[1].pipe, O_NONBLOCK | O_CLOEXEC) < 0 ? -errno : 0;
 	if (r == 0)
 		r = loop_watch(loop, near, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, on_near, s);
 	if (r == 0)
