@@ -2,7 +2,6 @@
 """The queue of a device, past every hook: what an acknowledgement waits for there, and that what waits longer is what was judged."""
 import contextlib
 import select
-import socket
 import threading
 import time
 
@@ -13,6 +12,7 @@ from lib.box import Box, Launched
 from lib.fixtures import daemon_with
 from lib.world import DEV, FAR, SINK
 from test_after_ack import TUNNEL, Net
+from test_cut import listening
 
 ROUNDS = 3
 
@@ -82,15 +82,8 @@ class Reader(threading.Thread):
 
     def __init__(self, world):
         super().__init__(daemon=True)
-        self.listener, self.over, self.conns = base.setns_call(world.far, self.listen), False, []
+        self.listener, self.over, self.conns = base.setns_call(world.far, lambda: listening(TUNNEL)), False, []
         self.start()
-
-    def listen(self):
-        s = socket.socket()
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        s.bind((FAR[4], TUNNEL))
-        s.listen(512)
-        return s
 
     def run(self):
         while not self.over:

@@ -35,8 +35,10 @@ int fs_open_beneath(int dir, const char *path, int flags);
 /* The same, and no link is followed at all: -ELOOP. dir may be AT_FDCWD; then path may lead anywhere. */
 int fs_open_unlinked(int dir, const char *path, int flags);
 int fs_mkdir_all(const char *path, mode_t mode); /* like mkdir -p; an existing directory is fine */
-int fs_sync_name(const char *path);		 /* the file is found under its name after a power failure */
-bool fs_is_in_memory(int fd);			 /* what is written there touches no disk: tmpfs, ramfs */
+/* Makes a file where there is none. With mode 0600, also if it was there: nobody else may read it. -EPROTO: it is no regular file. The descriptor. */
+int fs_open_private(const char *path);
+int fs_sync_name(const char *path); /* the file is found under its name after a power failure */
+bool fs_is_in_memory(int fd);	    /* what is written there touches no disk: tmpfs, ramfs */
 
 /* True when path is dir, or below it. Both absolute and without dots; everything is below "/". */
 static inline bool path_below(const char *path, const char *dir)

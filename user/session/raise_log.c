@@ -162,10 +162,6 @@ static int file_lay_out(int fd)
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EPROTO;
-	if ((st.st_mode & 07777) != 0600 && fchmod(fd, 0600) < 0)
-		return -errno;
 	for (off_t at = st.st_size / RAISE_BLOCK * RAISE_BLOCK; at < (off_t)RAISE_BLOCKS * RAISE_BLOCK;
 	     at += RAISE_BLOCK) {
 		ssize_t n = pwrite(fd, zeros, sizeof(zeros), at);
@@ -193,8 +189,8 @@ int raise_log_open(const char *path, struct raise_log **ret)
 	if (!log)
 		return -ENOMEM;
 	*log = (struct raise_log){ .write = DISK_WRITE_INIT };
-	log->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-	r = log->fd < 0 ? -errno : fs_path(log->path, "%s", path);
+	log->fd = fs_open_private(path);
+	r = log->fd < 0 ? log->fd : fs_path(log->path, "%s", path);
 	if (r == 0)
 		r = file_lay_out(log->fd);
 	if (r == 0)

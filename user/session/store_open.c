@@ -118,18 +118,9 @@ static int store_file_sync(const char *path)
 /* Makes the file before SQLite does, so that nobody else could ever read it; -wal and -shm get its mode. */
 static int store_file_prepare(const char *path)
 {
-	_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-	struct stat st;
+	_close_ int fd = fs_open_private(path);
 
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EPROTO;
-	if ((st.st_mode & 07777) != 0600 && fchmod(fd, 0600) < 0)
-		return -errno;
-	return store_file_sync(path);
+	return fd < 0 ? fd : store_file_sync(path);
 }
 
 /* 0 for an empty file, else the schema version; -EPROTO when something else is in it. */
