@@ -19,6 +19,7 @@ import time
 import pytest
 
 from lib import base
+from lib.api import Connection
 from lib.box import Adopted, Box
 from lib.daemon import Daemon
 from lib.world import FAR, GATE4, World
@@ -85,7 +86,8 @@ class Resolver(threading.Thread):
 
 
 class Net:
-    def __init__(self, stack):
+    def __init__(self, stack, inspectors=1):
+        self.inspectors = inspectors
         self.world = World(tcp_ports=(53, 8080, 9000))
         stack.callback(self.world.close)
         self.resolver = Resolver(self.world)
@@ -93,14 +95,14 @@ class Net:
         self.policy = self.world.dir / "policy.yaml"
         self.text = POLICY + base.PERMITS
         self.policy.write_text(self.text)
-        self.daemon = Daemon(self.world, policy=self.policy, inspectors=1, more=["--resolvers", f"{GATE4}:{DNS}"])
+        self.daemon = Daemon(self.world, policy=self.policy, inspectors=inspectors, more=["--resolvers", f"{GATE4}:{DNS}"])
         stack.callback(self.daemon.close)
         self.daemon.start()
         self.api = self.daemon.api
         self.ready()
 
     def ready(self):
-        assert base.eventually(lambda: self.api.health()["inspectors"] == 1, 20)
+        assert base.eventually(lambda: self.api.health()["inspectors"] == self.inspectors, 20)
 
     def worker(self):
         pids = self.daemon.workers()
@@ -112,6 +114,13 @@ class Net:
 def net():
     with contextlib.ExitStack() as stack:
         yield Net(stack)
+
+
+@pytest.fixture(scope="module")
+def net2():
+    """With a second inspector: while one starts, the other keeps the gate steering."""
+    with contextlib.ExitStack() as stack:
+        yield Net(stack, inspectors=2)
 
 
 class Late:
@@ -485,6 +494,66 @@ def test_control_worker_that_does_not_answer(net, boxes, late):
     os.kill(worker, signal.SIGSTOP)
     os.kill(worker, signal.SIGCONT)
     assert len(origin.read(whole)) == whole
+
+
+def starting(net):
+    """Both inspectors: one that is there, and one that was started just now, stopped before the daemon has heard from it."""
+    for _ in range(10):
+        there, killed = net.daemon.workers()
+        os.kill(killed, signal.SIGKILL)
+        new = base.eventually(lambda: [p for p in net.daemon.workers() if p not in (there, killed)], 20, 0.001)
+        os.kill(new[0], signal.SIGSTOP)
+        if net.api.health()["inspectors"] == 1:  # the daemon has answered, so it has told it all that it has to know
+            return there, new[0]
+        os.kill(new[0], signal.SIGCONT)
+        net.ready()
+    raise AssertionError("it is never seen in time")
+
+
+@contextlib.contextmanager
+def begun_unheard(net, box, origin, method, path, body=None):
+    """An inspector begins to take connections, and takes one of the sandbox, while the daemon has yet to read that it has begun; what
+    the daemon is asked meanwhile comes before that. Gives its pid, a mark and the number of bytes; then it is stopped, and the daemon goes on."""
+    there, new = starting(net)
+    asked = Connection(net.daemon.socket, net.api.timeout)
+    asked.request("GET", "/v1/health")
+    asked.getresponse().read()
+    os.kill(net.daemon.process.pid, signal.SIGSTOP)
+    try:
+        asked.request(method, path, body)
+        os.kill(there, signal.SIGSTOP)
+        os.kill(new, signal.SIGCONT)
+        mark, whole = unanswered(box, origin)
+        os.kill(new, signal.SIGSTOP)
+    finally:
+        os.kill(there, signal.SIGCONT)
+        os.kill(net.daemon.process.pid, signal.SIGCONT)
+    try:
+        answer = asked.getresponse()
+        answer.read()
+        assert answer.status == 200
+        yield new, mark, whole
+    finally:
+        asked.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(new, signal.SIGCONT)
+        net.ready()
+
+
+def test_worker_that_has_just_begun(net2):
+    """It takes connections, and the daemon has not read that yet: it is waited for like the others."""
+    with Box(net2.daemon, level="INTERNAL") as box, contextlib.closing(Late(net2, 80)) as origin:
+        with begun_unheard(net2, box, origin, "POST", f"/v1/sessions/{box.session}/datasets", '{"level": "SECRET"}') as (new, mark, whole):
+            moment = time.time_ns()
+            assert not os.path.exists(f"/proc/{new}"), "it was to be killed"
+            nothing_after(net2, origin, mark, moment, whole)
+
+
+def test_control_worker_that_has_just_begun(net2):
+    with Box(net2.daemon, level="INTERNAL") as box, contextlib.closing(Late(net2, 80)) as origin:
+        with begun_unheard(net2, box, origin, "GET", "/v1/health") as (new, _, whole):
+            os.kill(new, signal.SIGCONT)
+            assert len(origin.read(whole)) == whole
 
 
 def over(net, box, origin, session=False):

@@ -145,7 +145,7 @@ static int message_take(struct process *p, enum link_type type, const char *data
 }
 
 /* A worker that floods us has to wait like everybody. */
-void process_read(struct process *p, unsigned most)
+bool process_read(struct process *p, unsigned most)
 {
 	static char data[LINK_BYTES_MAX] __attribute__((aligned(16)));
 
@@ -157,10 +157,11 @@ void process_read(struct process *p, unsigned most)
 		if (r == 0)
 			r = message_take(p, type, data, len);
 		if (r == -EAGAIN)
-			return;
+			return false;
 		if (r < 0)
 			process_end(p, r == -EPIPE ? "it is gone" : strerror(-r));
 	}
+	return p->pid;
 }
 
 /* Takes reports of each, up to so many bytes, and what they ask. True: there are more reports. */

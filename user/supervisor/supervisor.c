@@ -17,6 +17,7 @@
 #define HEALTHY_MS     10000 /* a worker that lived so long starts with a clean record */
 #define BACKOFF_MS     100   /* before the first restart; doubled up to the next */
 #define BACKOFF_MAX_MS 5000
+#define READY_MESSAGES 64
 
 static int sockets_make(struct supervisor *w)
 {
@@ -122,8 +123,23 @@ void supervisor_await(struct supervisor *w, unsigned ms)
 	receive_all(w, is_starting, ms, NULL);
 }
 
+/* One that was starting when it was last heard may have said since that it is ready, and take connections: who waits for all that take
+ * connections has to look. One that has not said so by now has accepted nothing, and will have done what it was sent by now before it does:
+ * it says so as soon as it listens, and then reads all that there is (worker_drain()). */
+static void ready_look(struct supervisor *w)
+{
+	for (unsigned i = 0; i < w->config.count; i++) {
+		struct process *p = &w->processes[i];
+
+		/* It has nothing else to say before: behind so many messages nobody looks for that one. */
+		if (is_starting(p) && process_read(p, READY_MESSAGES) && is_starting(p))
+			process_end(p, "it says too much before it takes connections");
+	}
+}
+
 static void sync_within(struct supervisor *w, unsigned ms)
 {
+	ready_look(w);
 	w->sync++;
 	for (unsigned i = 0; i < w->config.count; i++)
 		if (w->processes[i].ready)
@@ -143,6 +159,7 @@ static bool is_unsettled(const struct process *p)
 
 void supervisor_settle(struct supervisor *w)
 {
+	ready_look(w);
 	w->settle++;
 	for (unsigned i = 0; i < w->config.count; i++)
 		if (w->processes[i].ready)

@@ -121,7 +121,8 @@ struct supervisor {
 /* -- processes.c */
 #define SYNC_MS 1000 /* a worker that takes longer than this is hung; a shorter time can pass on a busy machine */
 int process_start(struct process *p);
-void process_read(struct process *p, unsigned most); /* at most so many messages */
+/* At most so many messages; true: so many, and there may be more. */
+bool process_read(struct process *p, unsigned most);
 void process_send(struct process *p, enum link_type type, const void *data, size_t len, int fd);
 void process_end(struct process *p, const char *why);
 void process_drop(struct process *p); /* without a word */
