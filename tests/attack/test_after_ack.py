@@ -496,6 +496,67 @@ def test_control_worker_that_does_not_answer(net, boxes, late):
     assert len(origin.read(whole)) == whole
 
 
+def beside(net, gone, there):
+    """A sandbox ends, another of its session is left."""
+    gone.agent.close()
+    assert base.eventually(lambda: [b["sandbox"] for b in net.api.sandboxes(gone.session)] == [there.id], 10)
+
+
+def left_to_the_session(net, boxes, late):
+    """What a sandbox that is gone handed over waits in a connection of its session, which has one more sandbox, NONE by its class."""
+    box, origin = boxes(), late()
+    other = Box(net.daemon, level="INTERNAL", session=box.session, more=["--class", "none"])
+    mark, whole = answered_early(box, origin, False)
+    beside(net, box, other)
+    return other, origin, mark, whole
+
+
+@pytest.mark.parametrize("level", ["CONFIDENTIAL", "SECRET"])
+def test_request_that_outlives_its_sandbox_beside_one_with_no_network(net, boxes, late, level):
+    """The mode of what is left of the session does not change, its level does. The inspector does not answer."""
+    box, origin, mark, whole = left_to_the_session(net, boxes, late)
+    with box:
+        os.kill(net.worker(), signal.SIGSTOP)
+        nothing_after(net, origin, mark, raised(net, box, level), whole)
+        net.ready()
+
+
+def test_control_request_that_outlives_its_sandbox_beside_one_with_no_network(net, boxes, late):
+    box, origin, _, whole = left_to_the_session(net, boxes, late)
+    with box:
+        assert len(origin.read(whole)) == whole
+
+
+def left_by_a_reader(net, boxes, late):
+    """The same of a run that may only read, which is inspected, in a session that is not."""
+    full, origin = boxes("PUBLIC"), late()
+    box = Box(net.daemon, level="PUBLIC", session=full.session, more=["--class", "read_only"])
+    mark, text = marks(30000)
+    head = f"GET / HTTP/1.1\r\nHost: elsewhere.test\r\nX-Mark: {text}\r\n\r\n"
+    box.call("dial", family=4, addr=FAR[4], port=80, keep="c")
+    send_all(box, head)
+    origin.accept()
+    origin.has()
+    origin.conn.sendall(EARLY.format("").encode())
+    assert "200" in box.call("recv", keep="c", timeout=60)["data"]
+    beside(net, box, full)
+    return full, origin, mark, len(head)
+
+
+def test_request_that_outlives_its_session(net, boxes, late):
+    """No sandbox of it is left, and the inspector has not got to that."""
+    box, origin, mark, whole = left_by_a_reader(net, boxes, late)
+    os.kill(net.worker(), signal.SIGSTOP)
+    end(net, box)
+    nothing_after(net, origin, mark, raised(net, box), whole)
+    net.ready()
+
+
+def test_control_request_that_outlives_its_session(net, boxes, late):
+    _, origin, _, whole = left_by_a_reader(net, boxes, late)
+    assert len(origin.read(whole - 100)) >= whole - 100  # the inspector writes the head anew
+
+
 def starting(net):
     """Both inspectors: one that is there, and one that was started just now, stopped before the daemon has heard from it."""
     for _ in range(10):

@@ -60,9 +60,10 @@ static int sandbox_raise(struct service *service, struct sandbox *sandbox)
 	/* The kernel takes the maximum, so it may say more than was asked. Less would be a broken promise. */
 	if (!np_rung_is_valid(&rung) || np_rung_is_looser(&rung, &target) || rung.generation < target.generation)
 		return -EIO;
-	/* A higher level that is PROXIED as well has rules of its own. */
+	/* A higher level that is PROXIED as well has rules of its own. One that is NONE by its class has nothing open, but its session may: what a
+	 * sandbox that is gone left with the inspectors. */
 	if (sandbox->registered &&
-	    (rung.mode > sandbox->pub.rung.mode || (rung.mode == NP_PROXIED && rung.level > sandbox->pub.rung.level)))
+	    (rung.mode > sandbox->pub.rung.mode || (rung.mode != NP_FULL && rung.level > sandbox->pub.rung.level)))
 		sandbox->uncut = true;
 	sandbox->registered = true;
 	sandbox->stale = false;

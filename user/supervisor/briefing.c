@@ -102,6 +102,8 @@ static void sandbox_tighten(void *ctx, uint64_t cgroup_id, const char *sandbox, 
 		return; /* the inspector resets what it does not know */
 	secrets_count(w, briefed->sandbox.rung.mode, rung->mode);
 	briefed->sandbox.rung = *rung;
+	if (rung->mode == NP_PROXIED)
+		session_brief_find(w, session)->inspected = true;
 	briefed->sandbox.slot = ledgers_enter(w->ledgers, cgroup_id, sandbox, session, rung, !w->recovered);
 	send_all(w, LINK_SANDBOX, &briefed->sandbox, sizeof(briefed->sandbox), -1);
 	if (fresh)
@@ -136,13 +138,17 @@ static void sandbox_forget(void *ctx, uint64_t cgroup_id)
 {
 	struct supervisor *w = ctx;
 	struct briefed *briefed = known_find(w, cgroup_id);
+	const struct session_brief *session;
 
 	namespace_drop(w, cgroup_id);
 	if (!briefed)
 		return;
+	session = session_brief_find(w, briefed->sandbox.session);
 	send_all(w, LINK_GONE, &briefed->sandbox, sizeof(briefed->sandbox), -1);
-	if (briefed->sandbox.rung.mode != NP_FULL) /* what was never PROXIED has nothing there */
-		supervisor_sync(w);		   /* what they have to report of it is in their ledgers now */
+	/* What they have to report of it is in their ledgers then, and with the last of a session its connections to origins have ended: a raise
+	 * that finds no sandbox waits for nobody. What was never PROXIED has nothing there. */
+	if (briefed->sandbox.rung.mode != NP_FULL || (session && session->inspected))
+		supervisor_sync(w);
 	known_remove(w, briefed, true);
 	LIST_INSERT_HEAD(&w->leaving, briefed, of_leaving);
 }

@@ -52,6 +52,7 @@ LIST_HEAD(listening_list, listening);
 struct session_brief {
 	struct table_node node;
 	unsigned sandboxes;
+	bool inspected; /* one of them has been PROXIED: something of it may be with inspectors when that one is gone */
 	struct names *names; /* that have a synthetic address */
 	int names_fd;	     /* where they are kept; -1: nowhere */
 	size_t names_bytes;  /* in that file */

@@ -101,6 +101,19 @@ static void test_class_is_not_the_sessions(void **state)
 	assert_int_equal(service_sandbox_by_cgroup(fake.service, cgroup)->rung.mode, NP_NONE);
 }
 
+/* It has no connection, but other sandboxes of its session, which are gone, may have left something with the inspectors. */
+static void test_class_waits_for_inspectors(void **state)
+{
+	(void)state;
+	assert_int_equal(escalate("a/b", LEVEL_CONFIDENTIAL, NULL, NULL), 0);
+	fake_by_id(started("a/b", asked("a/b", CLASS_NONE))->cgroup.id)->populated = true;
+	fake_reset(0);
+	fake.shows_inspectors = true;
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+	assert_non_null(strstr(fake.log, "tighten 101 NONE 3\nsync\n"));
+	assert_true(strstr(fake.log, "sync\n") < strstr(fake.log, "event raised"));
+}
+
 /* The kernel lost its entry, as when the pins were removed: the record knows the class. */
 static void test_class_comes_back(void **state)
 {
@@ -276,6 +289,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		fake_test(test_stricter_wins),
 		fake_test(test_class_is_not_the_sessions),
+		fake_test(test_class_waits_for_inspectors),
 		fake_test(test_class_comes_back),
 		fake_test(test_write_waits),
 		fake_test(test_time_is_over),
