@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import signal
 import sqlite3
 import subprocess
 import time
@@ -655,3 +656,57 @@ def test_four_eyes(daemon, by):
     finally:
         daemon.policy.write_text(policy)
         daemon.api.ok("POST", "/v1/policy/reload", {})
+
+
+@pytest.fixture
+def four_eyes(daemon):
+    policy = daemon.policy.read_text()
+    daemon.policy.write_text(policy.replace('approval: {', 'approval: {four_eyes: true, '))
+    daemon.api.ok("POST", "/v1/policy/reload", {})
+    yield
+    daemon.policy.write_text(policy)
+    daemon.api.ok("POST", "/v1/policy/reload", {})
+
+
+ASKS_AND_GIVES_UP = """
+import http.client, json, socket, sys
+class C(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX); self.sock.settimeout(120); self.sock.connect(sys.argv[1])
+def call(method, path, body):
+    c = C("np"); c.request(method, path, json.dumps(body)); r = c.getresponse()
+    return r.status, json.loads(r.read())
+run = call("POST", "/v1/runs", {"session": sys.argv[2], "class": "write", "command": ["true"]})[1]["run"]
+print(json.dumps([run, call("POST", f"/v1/runs/{run}/reject", {"reason": "whoever asked for it went away"})]))
+"""
+
+
+@pytest.mark.usefixtures("four_eyes")
+def test_what_is_no_decision_needs_no_other_eyes(daemon):
+    """Four eyes are for decisions. Who cancels his run, a launcher that is gone, and the process that asked and gives up end a run that
+    waits, with the reason that is true; the control is that the same person does not decide."""
+    session = name()
+
+    def waits():
+        status, answer = call(daemon, "platform", "POST", "/v1/runs", {"session": session, "class": "write", "command": ["true"], "launch": {}})
+        assert status == 201, answer
+        return answer["run"]
+
+    def shown(run):
+        row = daemon.api.ok("GET", f"/v1/runs/{run}")
+        return row["state"], row.get("reason")
+
+    run = waits()
+    status, answer = call(daemon, "platform", "POST", f"/v1/runs/{run}/cancel", {"reason": "a mistake"})
+    assert status == 200 and shown(run) == ("rejected", "cancelled: a mistake"), answer
+    run = waits()
+    os.kill(base.eventually(lambda: daemon.launcher_of(run)), signal.SIGKILL)
+    assert base.eventually(lambda: shown(run)[0] == "rejected"), shown(run)
+    assert shown(run)[1] == "it could not be started"
+    got = subprocess.run(words(daemon, "operator", [base.PYTHON, "-I", "-c", ASKS_AND_GIVES_UP, daemon.socket, name()]), capture_output=True,
+                         text=True, timeout=120)
+    run, (status, answer) = json.loads(got.stdout)
+    assert status == 200 and shown(run) == ("rejected", "whoever asked for it went away"), answer
+    run = call(daemon, "operator", "POST", "/v1/runs", {"session": name(), "class": "write", "command": ["true"]})[1]["run"]
+    assert call(daemon, "operator", "POST", f"/v1/runs/{run}/reject", {"reason": "a test"})[0] == 403
+    assert shown(run)[0] == "pending"

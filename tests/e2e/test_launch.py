@@ -185,23 +185,13 @@ def test_readers_that_go_away(api, session):
     assert ended(api, ident)["state"] == "completed"
 
 
-def launcher_of(daemon, ident):
-    """The process that the daemon started for a run."""
-    for children in Path(f"/proc/{daemon.process.pid}/task").glob("*/children"):
-        for pid in children.read_text().split():
-            words = base.command_line(pid).split("\0")
-            if words[0].endswith("/netpawl-run") and words[2] == str(ident):
-                return int(pid)
-    return None
-
-
 def test_an_approval_of_a_launch_is_for_what_is_launched(make_daemon):
     """Whoever has the API, and is quicker than the launcher, cannot run something else with it, nor tell its end."""
     d = make_daemon()
     d.start()
     name = new_session("launch")
     ident = launch(d.api, name, "sh", "-c", "echo ran; while ! test -e /workspace/go; do sleep 0.1; done", cls="write")
-    pid = base.eventually(lambda: launcher_of(d, ident), 10)
+    pid = base.eventually(lambda: d.launcher_of(ident), 10)
     os.kill(pid, signal.SIGSTOP)
     try:
         d.api.ok("POST", f"/v1/runs/{ident}/approve")
@@ -241,7 +231,7 @@ def test_restart(make_daemon):
     name = new_session("launch")
     waits = launch(d.api, name, "sh", "-c", "touch /workspace/ran", cls="write")
     approved = launch(d.api, name, "sh", "-c", "touch /workspace/ran", cls="write")
-    pids = [base.eventually(lambda i=i: launcher_of(d, i), 10) for i in (waits, approved)]
+    pids = [base.eventually(lambda i=i: d.launcher_of(i), 10) for i in (waits, approved)]
     os.kill(pids[1], signal.SIGSTOP)
     d.api.ok("POST", f"/v1/runs/{approved}/approve")
     d.restart("kill")

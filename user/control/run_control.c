@@ -103,7 +103,7 @@ int run_cancel(struct request *rq, struct answer *ret, struct failure *ret_failu
 	if (run.state == RUN_RUNNING)
 		rq->config->launcher.stop(rq->config->launcher.ctx, rq->id);
 	r = run.state == RUN_PENDING
-		    ? service_run_decide(rq->config->service, rq->id, false, never, rq->peer.who, &run, ret_failure)
+		    ? service_run_withdraw(rq->config->service, rq->id, never, rq->peer.who, &run, ret_failure)
 		    : service_run_cancel(rq->config->service, rq->id, result, rq->peer.who, &run, ret_failure);
 	return r < 0 ? r : answer_json(ret, 200, run_object(&run), ret_failure);
 }

@@ -127,8 +127,8 @@ static int runs_launch(struct request *rq, const struct run_row *run, const json
 	r = rq->config->launcher.start(rq->config->launcher.ctx, &launch, ret_failure);
 
 	if (r < 0)
-		service_run_decide(rq->config->service, run->id, false, "it could not be started", "daemon",
-				   &ignored_row, &ignored);
+		service_run_withdraw(rq->config->service, run->id, "it could not be started", "daemon", &ignored_row,
+				     &ignored);
 	return r;
 }
 
@@ -305,6 +305,18 @@ int run_output_get(struct request *rq, struct answer *ret, struct failure *ret_f
 	return 0;
 }
 
+/* The process that asked for the run, or that was to start it, gives it up: that is nobody's decision. */
+static bool run_is_callers(const struct request *rq)
+{
+	struct failure ignored;
+	struct run_row run;
+
+	if (rq->peer.pid <= 0) /* of a namespace that we do not see into */
+		return false;
+	return rq->config->launcher.pid(rq->config->launcher.ctx, rq->id) == rq->peer.pid ||
+	       (service_run_show(rq->config->service, rq->id, &run, &ignored) == 0 && !strcmp(run.who, rq->peer.who));
+}
+
 static int runs_decide(struct request *rq, bool approved, struct answer *ret, struct failure *ret_failure)
 {
 	const char *reason = NULL, *problem;
@@ -319,8 +331,10 @@ static int runs_decide(struct request *rq, bool approved, struct answer *ret, st
 		return r;
 	if (reason && text_check(reason, NP_REASON_TEXT_MAX, &problem) < 0)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"reason\": %s", problem);
-	r = service_run_decide(rq->config->service, rq->id, approved, reason ? reason : "", rq->peer.who, &run,
-			       ret_failure);
+	r = !approved && run_is_callers(rq)
+		    ? service_run_withdraw(rq->config->service, rq->id, reason, rq->peer.who, &run, ret_failure)
+		    : service_run_decide(rq->config->service, rq->id, approved, reason ? reason : "", rq->peer.who,
+					 &run, ret_failure);
 	return r < 0 ? r : answer_json(ret, 200, run_object(&run), ret_failure);
 }
 

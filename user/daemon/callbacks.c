@@ -322,5 +322,5 @@ void on_run_end(void *data, uint64_t id)
 	struct failure ignored;
 	struct run_row run;
 
-	service_run_decide(d->service, id, false, "it could not be started", "daemon", &run, &ignored);
+	service_run_withdraw(d->service, id, "it could not be started", "daemon", &run, &ignored);
 }

@@ -98,6 +98,9 @@ int service_run_request(struct service *service, const struct run_request *asked
 	r = store_run_put(service->config.store, &row, &id);
 	if (r == -E2BIG)
 		return service_fail(ret_failure, NP_R_TOO_MANY, r, "%d runs wait already", NP_RUNS_PENDING);
+	if (r == -EDQUOT)
+		return service_fail(ret_failure, NP_R_TOO_MANY, r, "%d runs that %s has asked for wait already",
+				    NP_RUNS_PER_USER, who);
 	if (!r)
 		r = store_run_get(service->config.store, id, ret);
 	if (r)
@@ -133,6 +136,24 @@ int service_run_decide(struct service *service, uint64_t id, bool approved, cons
 	if (r)
 		return run_fail(ret_failure, r, id);
 	run_event(service, approved ? NP_R_RUN_APPROVED : NP_R_RUN_REJECTED, ret, who, reason[0] ? reason : NULL);
+	return 0;
+}
+
+int service_run_withdraw(struct service *service, uint64_t id, const char *reason, const char *who, struct run_row *ret,
+			 struct failure *ret_failure)
+{
+	struct store *store = service->config.store;
+	int r = store_run_get(store, id, ret);
+
+	if (!r && ret->state != RUN_PENDING)
+		r = -EALREADY;
+	if (!r)
+		r = store_run_withdraw(store, id, who, reason, service->config.wall_us());
+	if (!r)
+		r = store_run_get(store, id, ret);
+	if (r)
+		return run_fail(ret_failure, r, id);
+	run_event(service, NP_R_RUN_REJECTED, ret, who, reason);
 	return 0;
 }
 
@@ -244,8 +265,10 @@ int service_run_cancel(struct service *service, uint64_t id, const char *result,
 
 static void run_give_up(struct service *service, const struct run_row *run, const char *why)
 {
-	if (!store_run_expire(service->config.store, run->id, why, service->config.wall_us()))
-		run_event(service, NP_R_RUN_REJECTED, run, "daemon", why);
+	struct failure ignored;
+	struct run_row row;
+
+	service_run_withdraw(service, run->id, why, "daemon", &row, &ignored);
 }
 
 /* Whoever started it was killed before a process was there: nothing will ever run, and nobody tells. */

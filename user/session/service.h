@@ -255,6 +255,10 @@ int service_run_request(struct service *service, const struct run_request *asked
 int service_run_show(struct service *service, uint64_t id, struct run_row *ret, struct failure *ret_failure);
 int service_run_decide(struct service *service, uint64_t id, bool approved, const char *reason, const char *who,
 		       struct run_row *ret, struct failure *ret_failure);
+/* A pending one is not to be started any more, approved or not. Nobody decides here, so it is anybody's who may end it: the daemon's, of
+ * its launcher, of whoever asked for it or cancels it, and four_eyes says nothing about it. */
+int service_run_withdraw(struct service *service, uint64_t id, const char *reason, const char *who, struct run_row *ret,
+			 struct failure *ret_failure);
 /* Makes its sandbox, or keep: it runs in the session's kept one, which is there. session must be the run's. */
 int service_run_start(struct service *service, uint64_t id, const char *session, bool keep, const char *who,
 		      const struct sandbox_info **ret, struct failure *ret_failure);

@@ -218,15 +218,16 @@ int store_sandboxes_each(struct store *store, int (*fn)(void *data, const struct
  * Runs. That one of class write is approved before it runs is kept by triggers in the file, whoever writes there: a run
  * enters as pending, goes on to running only with its own approval, and what was approved never changes.
  */
-/* Of *row: session, class, command, who, created_us, expires_us. -ENOENT: no such session; -E2BIG: NP_RUNS_PENDING wait. */
+/* Of *row: session, class, command, who, created_us, expires_us. -ENOENT: no such session; -E2BIG: NP_RUNS_PENDING wait;
+ * -EDQUOT: NP_RUNS_PER_USER of this who's. */
 int store_run_put(struct store *store, const struct run_row *row, uint64_t *ret_id);
 int store_run_get(struct store *store, uint64_t id, struct run_row *ret);
 /* The approval or the rejection, once. An approved run may start for NP_RUN_START_S. -EALREADY: it was decided
  * or is not pending any more. */
 int store_run_decide(struct store *store, uint64_t id, bool approved, const char *who, const char *reason,
 		     uint64_t now_us);
-/* Nobody decided in time, or nobody started what was approved: rejected either way. */
-int store_run_expire(struct store *store, uint64_t id, const char *reason, uint64_t now_us);
+/* It is not to be started any more, whether it was approved or nobody has decided: rejected either way. */
+int store_run_withdraw(struct store *store, uint64_t id, const char *who, const char *reason, uint64_t now_us);
 /* -EPERM: not approved. -EALREADY: it is not pending, or its time is over. */
 int store_run_start(struct store *store, uint64_t id, const char *sandbox, uint64_t now_us);
 int store_run_lose(struct store *store, uint64_t id, uint64_t now_us); /* its sandbox is gone */

@@ -14,6 +14,9 @@
 /* For what no clock of the daemon's is told. */
 #define STORE_NOW_US "CAST(strftime('%s', 'now') AS INTEGER) * 1000000"
 
+/* "uid 7" of "uid 7 pid 8"; all of what has no pid. */
+#define STORE_PERSON(who) "substr(" who ", 1, instr(" who " || ' pid ', ' pid '))"
+
 /* Statements that are prepared once. X(NAME, SQL) */
 #define STORE_STATEMENTS(X)                                                                                      \
 	X(RAISES_GET, "SELECT value + 1 FROM meta WHERE key = 'raises'")                                         \
@@ -75,6 +78,8 @@
 	X(SANDBOX_AWAIT, "UPDATE sandboxes SET cgroup_id = 0 WHERE id = ?1")                                     \
 	X(SANDBOX_DELETE, "DELETE FROM sandboxes WHERE id = ?1")                                                 \
 	X(RUN_WAITING, "SELECT count(*) FROM runs WHERE state = 'pending'")                                      \
+	X(RUN_WAITING_OF,                                                                                        \
+	  "SELECT count(*) FROM runs WHERE state = 'pending' AND " STORE_PERSON("who") " = " STORE_PERSON("?1")) \
 	X(RUN_ASKED, "SELECT count(*) FROM runs WHERE state = 'pending' AND class = 'write'"                     \
 		     " AND NOT EXISTS (SELECT 1 FROM approvals WHERE run = id)")                                 \
 	X(RUN_INSERT, "INSERT INTO runs (session, class, command, state, who, created_us, expires_us, options,"  \

@@ -228,6 +228,9 @@ static int run_insert(struct store *store, const struct run_row *row, uint64_t *
 		return r;
 	if (waiting >= NP_RUNS_PENDING)
 		return -E2BIG;
+	r = sql_query(SQL_BIND(store->statements[STORE_RUN_WAITING_OF], sql_t(row->who)), &waiting);
+	if (r || waiting >= NP_RUNS_PER_USER)
+		return r ? r : -EDQUOT;
 	r = sql_run(SQL_BIND(insert, sql_t(row->session.text), sql_t(class_name(row->class)), sql_t(row->command),
 			     sql_t(row->who), sql_n(row->created_us), sql_n(row->expires_us), sql_t(row->options),
 			     sql_n(row->launched)),
@@ -291,13 +294,13 @@ int store_run_decide(struct store *store, uint64_t id, bool approved, const char
 	return sql_end(store->db, r);
 }
 
-int store_run_expire(struct store *store, uint64_t id, const char *reason, uint64_t now_us)
+int store_run_withdraw(struct store *store, uint64_t id, const char *who, const char *reason, uint64_t now_us)
 {
 	int r = begin_synced(store);
 
 	if (r)
 		return r;
-	r = decision_insert(store, id, false, "daemon", reason, now_us);
+	r = decision_insert(store, id, false, who, reason, now_us);
 	if (!r || r == -EALREADY)
 		r = run_then(store, id, STORE_RUN_REJECT, now_us);
 	return sql_end(store->db, r);

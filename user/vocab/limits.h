@@ -165,6 +165,7 @@
 #define NP_RUN_RESULT	     (8u << 10) /* what became of it as JSON, without its output */
 #define NP_RUNS_KEPT	     10000	/* runs that are over and still on record; the oldest go first */
 #define NP_RUNS_PENDING	     1000	/* runs that wait */
+#define NP_RUNS_PER_USER     500	/* of one user, so that one leaves room for others */
 #define NP_RUN_START_S	     60		/* from the approval to the start, and from that until a process is there */
 #define NP_LAUNCHES_MAX	     512	/* runs that the API started and whose output is kept; ended ones go first */
 #define NP_LAUNCHES_PER_USER 256	/* of one user, that are not over: so that one leaves room for others */

@@ -176,6 +176,15 @@ class Daemon:
         assert check is None or p.returncode == check, p
         return p
 
+    def launcher_of(self, run):
+        """The process that the daemon started for a run; None: there is none."""
+        for children in pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/children"):
+            for pid in children.read_text().split():
+                words = base.command_line(pid).split("\0")
+                if words[0].endswith("/netpawl-run") and words[2] == str(run):
+                    return int(pid)
+        return None
+
     def close(self):
         for box in reversed(list(self.boxes)):  # those of a test that failed before it closed them
             box.close()

@@ -101,7 +101,7 @@ static void test_approved_is_not_rejected_afterwards(void **state)
 	assert_true(got(id).approved);
 	assert_int_equal(got(id).expires_us, 30 + 60000000);
 	assert_int_equal(store_run_start(store, id, "box", 30 + 60000000), -EALREADY); /* its time is over */
-	assert_int_equal(store_run_expire(store, id, "late", 1001), 0);
+	assert_int_equal(store_run_withdraw(store, id, "daemon", "late", 1001), 0);
 	assert_int_equal(got(id).state, RUN_REJECTED);
 	assert_int_equal(store_run_start(store, id, "box", 20), -EALREADY);
 }
@@ -111,11 +111,11 @@ static void test_expired(void **state)
 	uint64_t id = asked(CLASS_WRITE);
 
 	(void)state;
-	assert_int_equal(store_run_expire(store, id, "late", 1001), 0);
+	assert_int_equal(store_run_withdraw(store, id, "daemon", "late", 1001), 0);
 	assert_int_equal(got(id).state, RUN_REJECTED);
 	assert_string_equal(got(id).decider, "daemon");
 	assert_false(got(id).approved);
-	assert_int_equal(store_run_expire(store, id, "late", 1002), -EALREADY);
+	assert_int_equal(store_run_withdraw(store, id, "daemon", "late", 1002), -EALREADY);
 }
 
 static void test_file_refuses_unapproved(void **state)
@@ -247,6 +247,35 @@ static void test_bounds(void **state)
 	assert_int_equal(n, 1);
 }
 
+/* One user's runs that wait leave room for another's, whichever of his processes asked. */
+static void test_each_user_has_a_share(void **state)
+{
+	struct run_row row = { .class = CLASS_WRITE,
+			       .created_us = 10,
+			       .expires_us = 1000,
+			       .command = "[]",
+			       .options = "{}",
+			       .who = "uid 7 pid 1" };
+	const char *problem;
+	uint64_t id;
+
+	(void)state;
+	session_name_parse("a/b", &row.session, &problem);
+	assert_int_equal(sql("BEGIN; WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
+			     "INSERT INTO runs (session, class, command, state, who, created_us, expires_us, options)"
+			     " SELECT 'a/b', 'none', 'x', 'pending', 'uid 7 pid ' || i, 1, 2, '{}' FROM n; COMMIT",
+			     NP_RUNS_PER_USER - 1),
+			 SQLITE_OK);
+	assert_int_equal(store_run_put(store, &row, &id), 0);
+	assert_int_equal(store_run_put(store, &row, &id), -EDQUOT);
+	strcpy(row.who, "uid 77 pid 1");
+	assert_int_equal(store_run_put(store, &row, &id), 0);
+	strcpy(row.who, "uid 7 pid 2");
+	assert_int_equal(store_run_put(store, &row, &id), -EDQUOT);
+	assert_int_equal(sql("UPDATE runs SET state = 'rejected' WHERE who = 'uid 7 pid 3'"), SQLITE_OK);
+	assert_int_equal(store_run_put(store, &row, &id), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +288,7 @@ int main(void)
 		store_test(test_file_keeps_what_was_approved),
 		store_test(test_file_reuses_no_approval),
 		store_test(test_bounds),
+		store_test(test_each_user_has_a_share),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
