@@ -710,3 +710,21 @@ def test_what_is_no_decision_needs_no_other_eyes(daemon):
     run = call(daemon, "operator", "POST", "/v1/runs", {"session": name(), "class": "write", "command": ["true"]})[1]["run"]
     assert call(daemon, "operator", "POST", f"/v1/runs/{run}/reject", {"reason": "a test"})[0] == 403
     assert shown(run)[0] == "pending"
+
+
+@pytest.mark.usefixtures("four_eyes")
+@pytest.mark.parametrize("how", [{"keep": True}, {"purpose": "a test"}], ids=["keep", "purpose"])
+def test_root_has_not_started_what_its_launcher_starts_for_others(daemon, how):
+    """The launcher is root, and makes kept sandboxes, and sessions, for whoever asked for the run: that one is noted, and root answers."""
+    session = name()
+
+    def waits():
+        return call(daemon, "platform", "POST", "/v1/runs", {"session": session, "class": "write", "command": ["true"], "launch": {}})[1]["run"]
+
+    run = call(daemon, "platform", "POST", "/v1/runs", {"session": session, "command": ["true"], "launch": how})[1]["run"]
+    assert base.eventually(lambda: daemon.api.ok("GET", f"/v1/runs/{run}")["state"] == "completed"), daemon.api.ok("GET", f"/v1/runs/{run}")
+    status, answer = call(daemon, "root", "POST", f"/v1/runs/{waits()}/reject", {"reason": "a test"})
+    assert status == 200, answer
+    daemon.api.ok("POST", "/v1/sandboxes", {"session": session, "keep": True})  # by root, for itself
+    assert call(daemon, "root", "POST", f"/v1/runs/{waits()}/reject", {"reason": "a test"})[0] == 403
+    daemon.api.ask("DELETE", f"/v1/sessions/{session}")

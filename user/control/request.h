@@ -64,5 +64,7 @@ request_fn credentials_list, credential_refresh, placeholders_get;
 request_fn events_get;
 request_fn policy_get, policy_source_get, policy_reload, policy_file_save;
 
+/* For whom the peer asks: a launcher of the daemon's does it for whoever asked for its run. who is room for that. */
+const char *request_for(const struct request *rq, char who[static RUN_WHO_SIZE]);
 /* Is the peer who may start (or end) this run? A run that the daemon launches is its launcher's. */
 int run_launcher_check(const struct request *rq, uint64_t id, bool starts, struct failure *ret_failure);

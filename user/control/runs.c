@@ -181,6 +181,18 @@ int runs_create(struct request *rq, struct answer *ret, struct failure *ret_fail
 	return r < 0 ? r : answer_json(ret, 201, run_object(&run), ret_failure);
 }
 
+const char *request_for(const struct request *rq, char who[static RUN_WHO_SIZE])
+{
+	const uint64_t id = rq->config->launcher.run(rq->config->launcher.ctx, rq->peer.pid);
+	struct failure ignored;
+	struct run_row run;
+
+	if (!id || service_run_show(rq->config->service, id, &run, &ignored) < 0)
+		return rq->peer.who;
+	memcpy(who, run.who, sizeof(run.who));
+	return who;
+}
+
 int run_launcher_check(const struct request *rq, uint64_t id, bool starts, struct failure *ret_failure)
 {
 	pid_t launcher = rq->config->launcher.pid(rq->config->launcher.ctx, id);

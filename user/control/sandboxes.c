@@ -77,6 +77,7 @@ static int sandboxes_make(struct request *rq, const char *session, const char *r
 	const struct sandbox_info *sandbox;
 	struct failure ignored;
 	struct workspace workspace;
+	char who[RUN_WHO_SIZE];
 	bool made = true;
 	_json_ json_t *object = NULL;
 	uint64_t id = 0;
@@ -88,7 +89,7 @@ static int sandboxes_make(struct request *rq, const char *session, const char *r
 	if (r < 0)
 		return r;
 	r = run	   ? service_run_start(service, id, session, keep, rq->peer.who, &sandbox, ret_failure)
-	    : keep ? service_sandbox_keep(service, session, rq->peer.who, &sandbox, &made, ret_failure)
+	    : keep ? service_sandbox_keep(service, session, request_for(rq, who), &sandbox, &made, ret_failure)
 		   : service_sandbox_make(service, session, rq->peer.who, &sandbox, ret_failure);
 	if (r < 0)
 		return r;

@@ -83,7 +83,8 @@ struct launcher {
 	void (*stop)(void *ctx, uint64_t id);
 	/* Somebody who followed its output is gone: an attached one ends with its reader. */
 	void (*leave)(void *ctx, uint64_t id);
-	pid_t (*pid)(void *ctx, uint64_t id); /* of a run that was launched here and is not over; or 0 */
+	pid_t (*pid)(void *ctx, uint64_t id);  /* of a run that was launched here and is not over; or 0 */
+	uint64_t (*run)(void *ctx, pid_t pid); /* the run that this is the launcher of; or 0 */
 	/* NDJSON from that byte on, and whether that is all. -ENOENT: the run was not started by the daemon, or is forgotten, or
 	 * these bytes are. Of an attached one all before them are forgotten now. */
 	int (*output)(void *ctx, uint64_t id, size_t from, struct run_text *ret, bool *ret_ended);

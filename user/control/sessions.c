@@ -27,6 +27,7 @@ int sessions_create(struct request *rq, struct answer *ret, struct failure *ret_
 	struct session_name name;
 	struct failure ignored;
 	_json_ json_t *body = NULL;
+	char who[RUN_WHO_SIZE];
 	bool existed;
 	int r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
 
@@ -37,7 +38,8 @@ int sessions_create(struct request *rq, struct answer *ret, struct failure *ret_
 	if (r < 0)
 		return r;
 	existed = service_session_show(rq->config->service, name.text, &before, &ignored) == 0 && !before.ended;
-	r = service_session_create(rq->config->service, name.text, level, temporary, rq->peer.who, &row, ret_failure);
+	r = service_session_create(rq->config->service, name.text, level, temporary, request_for(rq, who), &row,
+				   ret_failure);
 	return r < 0 ? r
 		     : answer_json(ret, existed ? 200 : 201, session_object(&row, json_integer(row.datasets)),
 				   ret_failure);

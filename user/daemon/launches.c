@@ -291,6 +291,16 @@ static pid_t launches_pid(void *ctx, uint64_t id)
 	return launch ? launch->pid : 0;
 }
 
+static uint64_t launches_run(void *ctx, pid_t pid)
+{
+	const struct launches *l = ctx;
+	const struct launch *launch = TAILQ_FIRST(&l->all);
+
+	while (launch && (pid <= 0 || launch->pid != pid))
+		launch = TAILQ_NEXT(launch, of_all);
+	return launch ? launch->id : 0;
+}
+
 struct launcher launches_launcher(struct launches *l)
 {
 	return (struct launcher){
@@ -299,6 +309,7 @@ struct launcher launches_launcher(struct launches *l)
 		.stop = launches_stop,
 		.leave = launches_leave,
 		.pid = launches_pid,
+		.run = launches_run,
 		.output = launches_output,
 		.ctx = l,
 	};

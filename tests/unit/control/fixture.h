@@ -253,6 +253,13 @@ static void nobody_reports(void *ctx)
 	(void)ctx;
 }
 
+static inline uint64_t world_run(void *ctx, pid_t pid)
+{
+	(void)ctx;
+	(void)pid;
+	return 0; /* nobody here is a launcher */
+}
+
 static int world_new(void **state)
 {
 	struct service_config service = {
@@ -284,7 +291,8 @@ static int world_new(void **state)
 					.health = world_health,
 					.facts = world_facts,
 					.session_ca = world_ca,
-					.policy_loaded = world_policy };
+					.policy_loaded = world_policy,
+					.launcher = { .run = world_run } };
 
 	(void)state;
 	memset(&world, 0, sizeof(world));
