@@ -132,6 +132,39 @@ def test_what_cannot_be_written_is_told_and_holds_for_the_session(net):
     assert net.denied(session, "https://edited.origin.test/")
 
 
+def test_a_link_is_not_replaced_and_nobody_else_may_write_the_file(net):
+    """A link has the mode 0777, which the file in its place would get; and where it leads is not ours to choose."""
+    session, real = net.fresh(), net.policy.parent / "real.yaml"
+
+    def always(host):
+        p = net.get(session, f"https://{host}/")
+        q = net.asked(session)
+        try:
+            net.answer(q, "always")
+        finally:
+            assert code(p) == "200"
+        return q
+
+    always("first.origin.test")
+    net.grants.chmod(0o666)
+    always("second.origin.test")
+    assert net.grants.lstat().st_mode == 0o100644, oct(net.grants.lstat().st_mode)
+    net.grants.chmod(0o640)
+    q = always("third.origin.test")
+    assert net.grants.lstat().st_mode == 0o100640, "what its owner chose stays"
+    net.grants.rename(real)
+    net.grants.symlink_to("real.yaml")
+    text = real.read_text()
+    with pytest.raises(Failure) as e:
+        always("fourth.origin.test")
+    assert "it is a link: write the file that it leads to" in e.value.body["detail"], e.value.body
+    assert "holds for this session alone" in e.value.body["detail"], e.value.body
+    with pytest.raises(Failure) as e:  # nor when one is taken back
+        net.api.ok("POST", f"/v1/questions/{q['question']}/revoke", {})
+    assert "it is a link" in json.dumps(e.value.body), e.value.body
+    assert net.grants.is_symlink() and real.read_text() == text
+
+
 def test_what_is_not_live_is_not_left_behind(net):
     """The reload that follows fails: the file is as it was, so that the next one brings nothing that nobody was told of."""
     session = net.fresh()

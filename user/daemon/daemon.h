@@ -120,8 +120,12 @@ int policy_save_by(void *data, const struct policy_save *save, const char *who, 
 		   struct failure *ret_failure);
 /* The directory of the policy's first file; -errno. */
 int policy_dir_open(const char *file);
-/* Puts text in the place of the file at once, with its owner and mode, and on the disk. Nothing: the file goes. 0 or -errno. */
+/* A regular file, by no link: -ELOOP when it is one. 0 or -errno. */
+int policy_file_get(int dir, const char *name, struct buf *out);
+/* Puts text in the place of the file at once, with its owner and its mode, but that only the owner may write, and on the disk. Nothing: the
+ * file goes. A link stays: -ELOOP. 0 or -errno. */
 int policy_file_put(int dir, const char *name, const struct buf *text);
+const char *policy_file_strerror(int r); /* of these two */
 
 /* save_note.c: what is being saved, for the case of a crash. */
 int save_note_put(const struct daemon *d, const struct policy_save *save, const char *who, const char *hash);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/fs.h"
 #include "daemon/daemon.h"
 #include "policy/grant.h"
 #include "vocab/limits.h"
@@ -36,9 +35,9 @@ static void facts_fill(const struct question_row *row, struct grant_facts *facts
 /* What the file will say: with the lines at its end, or without them; nothing: it goes. */
 static int text_make(int dir, const char *name, const struct buf *lines, bool add, struct buf *out)
 {
-	_free_ char *text = NULL;
-	char *at;
-	int r = fs_read_at(dir, name, NP_POLICY_BYTES, &text);
+	_buf_ struct buf old = BUF_INIT(NP_POLICY_BYTES);
+	int r = policy_file_get(dir, name, &old);
+	const char *text = r == 0 && !old.len ? "" : old.data, *at;
 
 	if (r < 0 && r != -ENOENT)
 		return r;
@@ -108,13 +107,13 @@ int grant_change(void *data, const struct question_row *row, bool add, const cha
 	if (r == -ENOENT && !add)
 		return grants_fail(ret_failure, r, NP_R_NO_SUCH_QUESTION, name, "it has no such lines: look there");
 	if (r < 0)
-		return grants_fail(ret_failure, r, NP_R_NOT_RECORDED, name, strerror(-r));
+		return grants_fail(ret_failure, r, NP_R_NOT_RECORDED, name, policy_file_strerror(r));
 	r = text_check_policy(loaded, &text, add, ret_failure);
 	if (r < 0)
 		return r;
 	r = policy_file_put(dir, name, &text);
 	if (r < 0)
-		return grants_fail(ret_failure, r, NP_R_NOT_RECORDED, name, strerror(-r));
+		return grants_fail(ret_failure, r, NP_R_NOT_RECORDED, name, policy_file_strerror(r));
 	r = policy_reload_by(d, who, &done, ret_failure);
 	/* It is not live, and who answered is told so: the next reload must not make it so. Its name was the old policy's, which stays. */
 	buf_clear(&text);

@@ -28,15 +28,28 @@ static int save_fail(struct failure *ret, int r, unsigned reason, const char *fi
 	return r;
 }
 
+const char *policy_file_strerror(int r)
+{
+	return r == -ELOOP ? "it is a link: write the file that it leads to" : strerror(-r);
+}
+
+/* Of the file whose place is taken. A link has an owner and a mode too, 0777, but not those of the file that it leads to. */
+static int file_before(int dir, const char *name, struct stat *ret)
+{
+	if (fstatat(dir, name, ret, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return S_ISREG(ret->st_mode) ? 0 : S_ISLNK(ret->st_mode) ? -ELOOP : -ENXIO;
+}
+
 int policy_file_put(int dir, const char *name, const struct buf *text)
 {
 	_close_ int fd = -1;
 	char new[FS_PATH_SIZE];
-	struct stat st;
-	int r = fs_path(new, "%s.new", name);
+	struct stat st = { .st_mode = 0644 };
+	int r = fs_path(new, "%s.new", name), before = r < 0 ? r : file_before(dir, name, &st);
 
-	if (r < 0)
-		return r;
+	if (before < 0 && (before != -ENOENT || !text->len))
+		return before;
 	if (!text->len)
 		return unlinkat(dir, name, 0) < 0 || fsync(dir) < 0 ? -errno : 0;
 	if (unlinkat(dir, new, 0) < 0 && errno != ENOENT)
@@ -44,10 +57,8 @@ int policy_file_put(int dir, const char *name, const struct buf *text)
 	fd = openat(dir, new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	/* The owner first: chown() takes bits of the mode away. */
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		r = errno == ENOENT && fchmod(fd, 0644) == 0 ? 0 : -errno;
-	else if (fchown(fd, st.st_uid, st.st_gid) < 0 || fchmod(fd, st.st_mode & 0777) < 0)
+	/* The owner first: chown() takes bits of the mode away. Who may write a policy decides what may be reached: its owner alone. */
+	if ((before == 0 && fchown(fd, st.st_uid, st.st_gid) < 0) || fchmod(fd, st.st_mode & 0755) < 0)
 		r = -errno;
 	if (r == 0)
 		r = fs_write_all(fd, text->data, text->len);
@@ -58,6 +69,16 @@ int policy_file_put(int dir, const char *name, const struct buf *text)
 	if (r < 0)
 		unlinkat(dir, new, 0);
 	return r < 0 ? r : fsync(dir) < 0 ? -errno : 0;
+}
+
+int policy_file_get(int dir, const char *name, struct buf *out)
+{
+	_close_ int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	return S_ISREG(st.st_mode) ? fs_read_fd(fd, out) : -ENXIO;
 }
 
 int policy_dir_open(const char *file)
@@ -122,28 +143,15 @@ static int directory_of(const char *policy, const char *name, const char **ret_n
 	return r < 0 ? r : fs_open_unlinked(top, below, O_RDONLY | O_DIRECTORY);
 }
 
-static int text_read(int dir, const char *name, struct buf *out)
-{
-	_close_ int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	return S_ISREG(st.st_mode) ? fs_read_fd(fd, out) : -ENXIO;
-}
-
 /* Is it still what whoever saves has seen? */
 static int text_is_seen(int dir, const char *name, const struct policy_save *save, struct buf *old,
 			struct failure *ret_failure)
 {
 	char hash[TEXT_HASH_SIZE];
-	int r = text_read(dir, name, old);
+	int r = policy_file_get(dir, name, old);
 
-	if (r == -ELOOP)
-		return save_fail(ret_failure, r, NP_R_FILE_CHANGED, save->file,
-				 "it is a link: write the file that it leads to");
 	if (r < 0)
-		return save_fail(ret_failure, r, NP_R_FILE_CHANGED, save->file, strerror(-r));
+		return save_fail(ret_failure, r, NP_R_FILE_CHANGED, save->file, policy_file_strerror(r));
 	text_hash(old->data, old->len, hash);
 	if (strcmp(hash, save->old) != 0)
 		return save_fail(ret_failure, -ESTALE, NP_R_FILE_CHANGED, save->file,
@@ -202,7 +210,7 @@ static int save_check(const struct loaded_policy *loaded, const struct policy_sa
 static int put_back(int dir, const char *name, const struct buf *written, const struct buf *old)
 {
 	_buf_ struct buf now = BUF_INIT(NP_POLICY_BYTES);
-	int r = text_read(dir, name, &now);
+	int r = policy_file_get(dir, name, &now);
 
 	if (r < 0)
 		return r;
@@ -243,7 +251,7 @@ static int save_write(struct daemon *d, const struct policy_save *save, const ch
 		r = policy_file_put(dir, name, &text);
 	failpoint("save_written");
 	if (r < 0)
-		return save_fail(ret_failure, r, NP_R_NOT_RECORDED, save->file, strerror(-r));
+		return save_fail(ret_failure, r, NP_R_NOT_RECORDED, save->file, policy_file_strerror(r));
 	r = policy_reload_by(d, who, &ret->reloaded, ret_failure);
 	if (r < 0 && d->policy.policy == before) {
 		save_take_back(d, save, who, put_back(dir, name, &text, old), ret_failure);
