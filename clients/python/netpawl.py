@@ -27,6 +27,7 @@ import socket
 import subprocess
 import time
 import urllib.parse
+import warnings
 
 SOCKET = "/run/netpawl/control.sock"
 LEVELS = ("PUBLIC", "INTERNAL", "CONFIDENTIAL", "SECRET")
@@ -326,6 +327,7 @@ class Run:
 
     def __init__(self, client, record):
         self.client, self.id = client, record["run"]
+        self.truncated = False  # output() has come to where the daemon had no room for more
 
     def show(self, wait=False):
         return self.client.run(self.id, wait)
@@ -357,8 +359,12 @@ class Run:
         """(stream, text) as it comes, stream being "stdout" or "stderr"; of a run with attach, (stream, bytes). follow: to the
         end.
 
-        The daemon keeps the first 2 MiB, and as long as it runs: an Error ("no_output") when it has none any more."""
+        The daemon keeps the first 2 MiB, and as long as it runs: an Error ("no_output") when it has none any more. Where there was
+        more than it kept, a warning says so (on standard error, unless warnings are off), and truncated is True."""
         for line in self.client.lines(f"/v1/runs/{self.id}/output", follow):
+            if line.get("truncated"):
+                self.truncated = True
+                warnings.warn(f"run {self.id}: netpawld had no room for more output: the rest of it is lost", RuntimeWarning, stacklevel=2)
             if "stream" in line:
                 yield line["stream"], base64.b64decode(line["base64"]) if "base64" in line else line["data"]
 

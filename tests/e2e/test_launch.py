@@ -16,6 +16,7 @@ import pytest
 from lib import base
 from lib.api import Connection
 from lib.box import new_session
+from lib.deceived import StandIn
 from lib.world import FAR
 
 REACH = f"import socket; socket.create_connection(('{FAR[4]}', 9000), 60); print('through')"
@@ -410,6 +411,32 @@ def test_what_is_attached_ends_with_its_reader(daemon, api, session, keep):
     assert row["state"] == "failed"
     size = lambda: daemon.cli("run", "--session", session, "--", "sh", "-c", "wc -c < /workspace/x; sleep 0.3; wc -c < /workspace/x", check=0).stdout.split()
     assert base.eventually(lambda: len(set(size())) == 1)
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_netpawl_run_says_that_output_was_lost(words):
+    """A daemon that has no room says so in the middle of the output."""
+    here = base64.b64encode(b"the first of it\n").decode()
+    result = {"exit_code": 0, "timed_out": False, "stdout_truncated": False, "stderr_truncated": False}
+    answers = {"/v1/runs": {"run": 7}, "/v1/runs/7": {"run": 7, "state": "completed", "result": result},
+               "/v1/runs/7/input": {"run": 7, "taken": 0}}
+    got = []
+    for lost in ((), ({"truncated": True},)):
+        answers["/v1/runs/7/output"] = ({"stream": "stdout", "base64": here}, *lost)
+        with StandIn(lambda path, query: answers.get(path, {})) as s:
+            s.dir.chmod(0o755)
+            s.socket.chmod(0o666)
+            got.append(subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--", str(base.NETPAWL), "run", "--socket",
+                                       str(s.socket), "--session", "a/b", *words, "--", "true"], stdin=subprocess.DEVNULL, capture_output=True,
+                                      text=True, timeout=60, env=base.env()))
+    whole, half = got
+    assert whole.returncode == half.returncode == 0 and "lost" not in whole.stderr, got
+    assert half.stderr == whole.stderr + "netpawl: run: netpawld had no room for more output: the rest of it is lost\n"
+    if words:
+        cut = [(row["stdout"], row["stdout_truncated"], row["stderr_truncated"]) for row in (json.loads(p.stdout) for p in got)]
+        assert cut == [("the first of it\n", False, False), ("the first of it\n", True, True)]
+    else:
+        assert whole.stdout == half.stdout == "the first of it\n"
 
 
 def test_a_cancelled_netpawl_run_says_by_whom(daemon, api, session):

@@ -217,6 +217,24 @@ print(json.dumps([(r.truncated, len(r.stdout) > 0, r.exit_code) for r in (flood,
     assert got == [[True, True, 0], [True, True, 0], [True, True, 0], [False, True, 0]]
 
 
+def test_output_that_was_cut_is_told_as_it_comes(daemon):
+    """output() has no Result that could say so."""
+    code = """
+import warnings
+got = []
+for command in ("yes | head -c 3000000", "echo x"):
+    run = session.launch(["sh", "-c", command], output_limit="20MiB")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        n = sum(len(text) for stream, text in run.output())
+    got.append([n > 1, run.truncated, [str(w.message) for w in said]])
+print(json.dumps(got))
+"""
+    cut, small = client(daemon, code)
+    assert cut[:2] == [True, True] and len(cut[2]) == 1 and "the rest of it is lost" in cut[2][0], cut
+    assert small == [True, False, []]
+
+
 def test_output_outlives_the_daemon(make_daemon):
     """The result is on record, and what it printed is there for the next daemon."""
     d = make_daemon()

@@ -96,7 +96,7 @@ static void stream_take(struct stream *stream, const char *data, size_t len, boo
 	buf_puts(&line, "\n");
 	/* Room for the line that says so is kept. */
 	if (buf_error(&line) || launch->lines.len + line.len + 64 > NP_LAUNCH_OUTPUT ||
-	    *all + line.len > NP_LAUNCH_OUTPUT_ALL) {
+	    !launch_output_room(launch, line.len)) {
 		launch->truncated = true;
 		buf_clear(&line);
 		buf_puts(&line, "{\"truncated\":true}\n");

@@ -193,22 +193,6 @@ static int launch_spawn(struct launch *launch, const struct run_launch *how)
 	return r;
 }
 
-/* Room for one more: the oldest that has ended goes. */
-static bool room_make(struct launches *l)
-{
-	struct launch *launch;
-
-	if (l->count < NP_LAUNCHES_MAX)
-		return true;
-	for (launch = TAILQ_FIRST(&l->all); launch; launch = TAILQ_NEXT(launch, of_all)) {
-		if (!launch_ended(launch))
-			continue;
-		launch_free(launch);
-		return true;
-	}
-	return false;
-}
-
 static unsigned launches_of(const struct launches *l, uid_t caller)
 {
 	const struct launch *launch;
@@ -252,7 +236,7 @@ static int launches_start(void *ctx, const struct run_launch *how, struct failur
 		return failure_put(ret_failure, -E2BIG, NP_R_TOO_MANY,
 				   "%d runs that user %u has had started are not over", NP_LAUNCHES_PER_USER,
 				   (unsigned)how->caller);
-	if (!room_make(l))
+	if (!launch_room_make(l))
 		return failure_put(ret_failure, -E2BIG, NP_R_TOO_MANY, "%d runs that the API started are not over",
 				   NP_LAUNCHES_MAX);
 	r = launch_new(l, how, &launch);

@@ -66,6 +66,10 @@ int launches_output(void *ctx, uint64_t id, size_t from, struct run_text *ret, b
 void streams_hold(struct launch *launch);
 loop_fd_fn on_output; /* of a struct stream */
 
+/* -- launch_room.c: both may end what is kept of other launches, which have ended. False: there is no room. */
+bool launch_room_make(struct launches *l);			  /* for one more */
+bool launch_output_room(const struct launch *launch, size_t len); /* for so many bytes, which it is about to get */
+
 /* -- launch_takeover.c: for the next daemon */
 void launch_keep(struct launch *launch);
 void launch_keep_line(struct launch *launch, const char *data, size_t len);

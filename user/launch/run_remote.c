@@ -30,6 +30,7 @@ struct remote {
 	struct run *run;
 	bool terminal;
 	bool spoken; /* something was written to our stderr */
+	bool cut;    /* the daemon had no room for all of the output */
 	struct termios before;
 	struct buf kept[3]; /* with --json */
 };
@@ -196,6 +197,14 @@ static _Noreturn void second_main(const struct run *run, const sigset_t *set, pi
 
 /* -- output ---------------------------------------------------------------------------------- */
 
+/* At the place where it is missing. Which of the streams it was of, nobody knows. */
+static void cut_report(struct remote *remote)
+{
+	remote->cut = true;
+	remote->spoken = true;
+	output_clean_line(stderr, "netpawl: run: netpawld had no room for more output: the rest of it is lost");
+}
+
 static int line_take(void *data, char *line)
 {
 	struct remote *remote = data;
@@ -206,6 +215,8 @@ static int line_take(void *data, char *line)
 	_free_ uint8_t *bytes = malloc(n + 1);
 	struct base64_decode_ctx ctx;
 
+	if (json_is_true(json_object_get(json, "truncated")))
+		cut_report(remote);
 	base64_decode_init(&ctx);
 	if (!text || !bytes || !base64_decode_update(&ctx, &n, bytes, strlen(text), text))
 		return 0;
@@ -225,6 +236,15 @@ static void kept_set(json_t *result, const char *name, const struct buf *kept)
 	json_t *text = json_stringn(kept->len ? kept->data : "", kept->len);
 
 	json_object_set_new(result, name, text ? text : json_null());
+}
+
+/* The launcher has passed on all that it got. */
+static void cut_set(json_t *result, const struct remote *remote)
+{
+	if (remote->cut || buf_error(&remote->kept[STDOUT_FILENO]))
+		json_object_set_new(result, "stdout_truncated", json_true());
+	if (remote->cut || buf_error(&remote->kept[STDERR_FILENO]))
+		json_object_set_new(result, "stderr_truncated", json_true());
 }
 
 static int remote_result(struct remote *remote)
@@ -255,6 +275,7 @@ static int remote_result(struct remote *remote)
 	if (run->json) {
 		kept_set(result, "stdout", &remote->kept[STDOUT_FILENO]);
 		kept_set(result, "stderr", &remote->kept[STDERR_FILENO]);
+		cut_set(result, remote);
 		json_dumpf(result, stdout, JSON_COMPACT);
 		fputc('\n', stdout);
 	}

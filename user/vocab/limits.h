@@ -171,7 +171,8 @@
 #define NP_LAUNCHES_PER_USER 256	/* of one user, that are not over: so that one leaves room for others */
 #define NP_LAUNCH_OUTPUT     (2u << 20) /* output of one of them as NDJSON: in memory */
 #define NP_LAUNCH_OUTPUT_ALL \
-	(256u << 20)		      /* of all of them; then what comes is thrown away, as beyond the bound of one */
+	(256u << 20) /* of all of them; then the oldest goes of who has most, or, if all of it still runs, what comes is thrown away */
+#define NP_LAUNCH_OUTPUT_USER (64u << 20) /* of one user's: a quarter, then the user's oldest goes. One quarter is root's alone */
 #define NP_LAUNCH_UNREAD (256u << 10) /* of one that is attached: then the command waits until it is read */
 #define NP_LAUNCH_INPUT	 (256u << 10) /* input that a command has not read: four requests */
 #define NP_TERMINAL_MAX	 4096	      /* columns and rows of a terminal */

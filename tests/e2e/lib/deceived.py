@@ -110,19 +110,24 @@ class StandInHandler(http.server.BaseHTTPRequestHandler):
         url = urllib.parse.urlsplit(self.path)
         query = urllib.parse.parse_qs(url.query)
         got = self.server.answer(url.path, query)
-        lines = isinstance(got, list)
+        lines = isinstance(got, (list, tuple))
         text = ("".join(json.dumps(one, separators=(",", ":")) + "\n" for one in got) if lines else json.dumps(got)).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/x-ndjson" if lines else "application/json")
         self.send_header(*(("Connection", "close") if lines else ("Content-Length", str(len(text)))))
         self.end_headers()
         self.wfile.write(text)
-        if query.get("follow") == ["1"]:
+        if query.get("follow") == ["1"] and not isinstance(got, tuple):
             self.server.over.wait(60)
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.do_GET()
 
 
 class StandIn:
-    """In a daemon's place, for what only reads: answer(path, query) gives a list (events) or an object. As a context."""
+    """In a daemon's place, for what does not mind that nothing happens: answer(path, query) gives a list (events), a tuple (lines
+    that end) or an object. As a context."""
 
     def __init__(self, answer):
         self.dir = base.tempdir("stand-in")

@@ -114,14 +114,122 @@ static void bounded(void **state)
 	assert_int_equal(out.len % sizeof(block), 0);
 }
 
-/* All of them together are bounded, too. */
+/* All of them together are bounded, too: root's by what there is, others' by a part of it. */
 static void bounded_together(void **state)
 {
-	(void)state;
 	launches.bytes = NP_LAUNCH_OUTPUT_ALL - 10;
 	stream_take(stream, "some words", 10, false);
 	assert_true(launch.truncated);
 	assert_string_equal(launch.lines.data, "{\"truncated\":true}\n");
+	for (int root = 0; root < 2; root++) {
+		teardown(state);
+		setup(state);
+		launch.caller = root ? 0 : 1000;
+		launches.bytes = NP_LAUNCH_OUTPUT_ALL - NP_LAUNCH_OUTPUT_USER;
+		stream_take(stream, "some words", 10, false);
+		assert_int_equal(launch.truncated, !root);
+	}
+}
+
+/* A run that has ended and printed so much; running: one that has not ended. */
+static struct launch *printed(uid_t caller, size_t len, bool running)
+{
+	struct launch *one;
+
+	assert_int_equal(
+		launch_new(&launches, &(struct run_launch){ .id = launches.count + 1, .caller = caller }, &one), 0);
+	one->pid = running;
+	one->lines.max = len;
+	one->lines.data = calloc(1, len ? len : 1);
+	one->lines.len = len;
+	launches.bytes += len;
+	return one;
+}
+
+static unsigned count(uid_t caller)
+{
+	const struct launch *one;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(one, &launches.all, of_all) {
+		n += one->caller == caller;
+	}
+	return n;
+}
+
+static void forget_all(void)
+{
+	while (!TAILQ_EMPTY(&launches.all))
+		launch_free(TAILQ_FIRST(&launches.all));
+}
+
+/* Who has had much printed loses the oldest of it, and nobody else does. */
+static void shared_by_users(void **state)
+{
+	const size_t share = NP_LAUNCH_OUTPUT_USER;
+	struct launch *other, *last;
+
+	(void)state;
+	other = printed(2000, 10, false);
+	for (int i = 0; i < 8; i++)
+		printed(1000, share / 8, false);
+	last = printed(1000, 0, true);
+	assert_true(launch_output_room(last, 10));
+	assert_int_equal(count(1000), 8); /* one is gone */
+	assert_true(launch_output_room(last, share / 8));
+	assert_int_equal(count(1000), 8);
+	assert_ptr_equal(launch_find(&launches, other->id), other);
+	forget_all();
+	/* Nothing of what still runs goes: what comes is lost, and the mark says so. */
+	for (int i = 0; i < 8; i++)
+		last = printed(1000, share / 8, true);
+	assert_false(launch_output_room(last, 1));
+	assert_int_equal(count(1000), 8);
+	/* What somebody is attached to takes no part in that. */
+	last->attach = true;
+	assert_true(launch_output_room(last, 1));
+	forget_all();
+}
+
+/* When all is taken the user who has most makes room, however little anybody else has. */
+static void room_by_who_has_most(void **state)
+{
+	struct launch *few = printed(3000, 10, false);
+
+	(void)state;
+	for (uid_t user = 1000; user < 1003; user++)
+		printed(user, NP_LAUNCH_OUTPUT_USER - (user != 1001), false);
+	launch.caller = 4000;
+	stream_take(stream, "some words", 10, false);
+	assert_false(launch.truncated);
+	assert_int_equal(count(1000), 1);
+	assert_int_equal(count(1001), 0);
+	assert_int_equal(count(1002), 1);
+	assert_ptr_equal(launch_find(&launches, few->id), few);
+	/* Unread output of somebody who is attached does not go, even when the command has ended. */
+	TAILQ_FOREACH(few, &launches.all, of_all) {
+		few->attach = true;
+	}
+	launches.bytes = NP_LAUNCH_OUTPUT_ALL;
+	stream_take(stream, "some words", 10, false);
+	assert_true(launch.truncated);
+	forget_all();
+}
+
+/* As many as are kept: the oldest goes of who has most. */
+static void places_by_who_has_most(void **state)
+{
+	struct launch *few = printed(3000, 10, false);
+
+	(void)state;
+	for (unsigned i = 1; i < NP_LAUNCHES_MAX; i++)
+		printed(1000, 10, false);
+	assert_true(launch_room_make(&launches));
+	assert_ptr_equal(launch_find(&launches, few->id), few);
+	assert_null(launch_find(&launches, 2));
+	assert_non_null(launch_find(&launches, 3));
+	assert_int_equal(count(1000), NP_LAUNCHES_MAX - 2);
+	forget_all();
 }
 
 /* Who attached gets bytes, and what was read is forgotten. */
@@ -175,6 +283,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(byte_by_byte, setup, teardown),
 		cmocka_unit_test_setup_teardown(bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(bounded_together, setup, teardown),
+		cmocka_unit_test_setup_teardown(shared_by_users, setup, teardown),
+		cmocka_unit_test_setup_teardown(room_by_who_has_most, setup, teardown),
+		cmocka_unit_test_setup_teardown(places_by_who_has_most, setup, teardown),
 		cmocka_unit_test_setup_teardown(attached, setup, teardown),
 		cmocka_unit_test_setup_teardown(bounded_by_user, setup, teardown),
 	};
