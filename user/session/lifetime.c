@@ -33,16 +33,38 @@ static int workspace_end(struct service *service, const char *session, enum work
 	return r == -ENOENT ? 0 : r;
 }
 
-void session_workspace_end(struct service *service, struct session *session)
+static int workspace_see_to(struct service *service, struct session *session)
 {
-	int r;
+	int r = workspace_end(service, session->name.text, service->config.lifetime.at_end);
 
-	if (!session->workspace_due || session->sandbox_count)
-		return; /* what lives in it is still dying: the sweep sees to it */
-	r = workspace_end(service, session->name.text, service->config.lifetime.at_end);
 	if (!r)
 		r = store_session_seen_to(service->config.store, session->name.text);
 	session->workspace_due = r != 0;
+	return r;
+}
+
+/* A sandbox that only lingers has connections, and no process that has a file. */
+static bool session_is_lived_in(const struct session *session)
+{
+	const struct sandbox *sandbox;
+
+	TAILQ_FOREACH(sandbox, &session->sandboxes, of_session) {
+		if (sandbox->stage == SANDBOX_RUNS)
+			return true;
+	}
+	return false;
+}
+
+void session_workspace_end(struct service *service, struct session *session)
+{
+	if (session->workspace_due &&
+	    !session_is_lived_in(session)) /* else processes still die: the sweep sees to it */
+		workspace_see_to(service, session);
+}
+
+int session_workspace_renew(struct service *service, struct session *session)
+{
+	return session->workspace_due ? workspace_see_to(service, session) : 0;
 }
 
 /* -- forget -------------------------------------------------------------------- */

@@ -28,14 +28,14 @@ static int session_put_new(struct service *service, struct session *session, str
 	};
 	int r;
 
-	session_workspace_end(service,
-			      session); /* of the session that ended: whoever comes back finds what the policy left */
+	/* Of the session that ended: whoever comes back finds what the policy left. Files are no reason to lose a raise: those that do not go
+	 * keep sandboxes out (make_in()), and not the session. */
+	(void)session_workspace_renew(service, session);
 	r = store_session_put(service->config.store, &row, notice);
 	if (r)
 		return r;
 	*ret_created = true;
 	session->status = SESSION_OPEN;
-	session->workspace_due = false;
 	session->recorded = session->stands;
 	return 0;
 }

@@ -132,6 +132,10 @@ static int make_in(struct service *service, struct session *session, const struc
 
 	if (r)
 		return r;
+	r = session_workspace_renew(service, session);
+	if (r)
+		return service_fail(ret_failure, NP_R_FAILED, r, "%s ended, and its workspace of then does not go: %s",
+				    session->name.text, r < 0 ? strerror(-r) : sql_strerror(r));
 	r = sandbox_id_choose(service, &session->name, id);
 	if (r)
 		return service_fail(ret_failure, NP_R_FAILED, r, "no id could be made: %s", strerror(-r));

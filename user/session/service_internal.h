@@ -287,6 +287,9 @@ int session_record(struct service *service, struct session *session);
 /* -- lifetime.c ------------------------------------------------------------ */
 /* Does with the workspace of an ended session what the policy says, if that is due and nobody lives there any more. */
 void session_workspace_end(struct service *service, struct session *session);
+/* The same for a session that comes back: at once, whatever still dies in it. It was killed, and keeps the files that it had, which move away; only
+ * what is made from now on is in the new ones. 0, or -errno: the session has the old ones, and nobody may be let in. */
+int session_workspace_renew(struct service *service, struct session *session);
 bool sessions_make_room(struct service *service); /* forgets the oldest that have ended; true: there is room now */
 void lifetime_sweep(struct service *service);
 

@@ -23,7 +23,7 @@
 	X(RAISES_PUT, "INSERT INTO meta (key, value) VALUES ('raises', ?1)"                                      \
 		      " ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)")                     \
 	X(SESSION_REVIVE, "UPDATE sessions SET ended_us = NULL, level = max(level, ?2), mode = max(mode, ?3),"   \
-			  " generation = max(generation, ?4), used_us = ?5, workspace_due = 0"                   \
+			  " generation = max(generation, ?4), used_us = ?5"                                      \
 			  " WHERE name = ?1 AND ended_us IS NOT NULL")                                           \
 	X(SESSION_INSERT, "INSERT INTO sessions (name, level, mode, generation, created_us, used_us, temporary)" \
 			  " VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6)")                                                \

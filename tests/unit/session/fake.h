@@ -59,7 +59,7 @@ static inline int fake_workspace_end(void *data, const char *session, enum works
 
 	(void)data;
 	fake_log("workspace of %s: %s\n", session, fates[fate]);
-	return fake_fails() ? -EIO : 0;
+	return fake_fails() || fake.workspace_fails ? -EIO : 0;
 }
 
 static inline bool fake_workspace_is(void *data, const char *session)

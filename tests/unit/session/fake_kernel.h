@@ -69,6 +69,7 @@ struct fake {
 	uint64_t idle_us;
 	struct lifetime lifetime;
 	const char *workspace; /* of the session that has one; never NULL */
+	bool workspace_fails;  /* it cannot be moved away */
 	struct store *store;
 	struct service *service;
 	struct level_modes modes;

@@ -355,6 +355,79 @@ static void test_workspaces(void **state)
 	assert_false(stored("a/c").workspace_due);
 }
 
+/* What is left of a sandbox is connections: its files go at once, and nobody who comes back finds them. */
+static void test_workspace_beside_what_lingers(void **state)
+{
+	(void)state;
+	fake.lifetime = (struct lifetime){ .at_end = WORKSPACE_REMOVE };
+	service_lifetime_set(fake.service, &fake.lifetime);
+	made("a/b");
+	fake.cgroups[fake.count - 1].orphans = true;
+	fake_reset(0);
+	assert_int_equal(service_session_end(fake.service, "a/b", "test", NULL), 0);
+	assert_int_equal(stored_sandboxes(), 1); /* it lingers */
+	made("a/b");
+	assert_non_null(strstr(fake.log, "workspace of a/b: remove\n"));
+	assert_false(stored("a/b").workspace_due);
+	/* What is made then stays when the last one is over. */
+	fake.cgroups[fake.count - 2].orphans = false;
+	fake_reset(0);
+	service_sweep(fake.service);
+	assert_null(strstr(fake.log, "workspace of"));
+}
+
+/* Processes that were killed and are not gone: the session may come back before them, to other files. By a raise alone, too. */
+static void test_workspace_beside_what_dies(void **state)
+{
+	(void)state;
+	for (int raised = 0; raised < 2; raised++) {
+		fake_again();
+		fake.lifetime = (struct lifetime){ .at_end = WORKSPACE_ARCHIVE };
+		service_lifetime_set(fake.service, &fake.lifetime);
+		made("a/b");
+		fake.cgroups[fake.count - 1].populated = fake.cgroups[fake.count - 1].busy = true;
+		fake_reset(0);
+		assert_int_equal(service_session_end(fake.service, "a/b", "test", NULL), 0);
+		assert_null(strstr(fake.log, "workspace of"));
+		assert_true(stored("a/b").workspace_due);
+		if (raised)
+			assert_int_equal(escalate("a/b", LEVEL_SECRET, "d", NULL), 0);
+		else
+			made("a/b");
+		assert_non_null(strstr(fake.log, "workspace of a/b: archive\n"));
+		assert_false(stored("a/b").workspace_due);
+	}
+}
+
+/* Files that cannot be moved away: the raise is on record, no sandbox is let in to them, and the next try does it. */
+static void test_workspace_that_does_not_go(void **state)
+{
+	const struct sandbox_info *sandbox;
+
+	(void)state;
+	fake.lifetime = (struct lifetime){ .at_end = WORKSPACE_REMOVE };
+	service_lifetime_set(fake.service, &fake.lifetime);
+	made("a/b");
+	fake.workspace_fails = true;
+	assert_int_equal(service_session_end(fake.service, "a/b", "test", NULL), 0);
+	assert_int_equal(escalate("a/b", LEVEL_INTERNAL, "d", NULL), 0);
+	assert_false(stored("a/b").ended);
+	assert_true(stored("a/b").workspace_due);
+	assert_int_equal(service_sandbox_make(fake.service, "a/b", "test", &sandbox, &fake.failure), -EIO);
+	assert_int_equal(fake.failure.reason, NP_R_FAILED);
+	assert_int_equal(service_sandboxes_count(fake.service), 0);
+	fake_stop(); /* and the next daemon knows */
+	fake_start();
+	assert_int_equal(service_sandbox_make(fake.service, "a/b", "test", &sandbox, &fake.failure), -EIO);
+	fake.workspace_fails = false;
+	made("a/b");
+	assert_non_null(strstr(fake.log, "workspace of a/b: remove\n"));
+	assert_false(stored("a/b").workspace_due);
+	fake_reset(0);
+	service_sweep(fake.service);
+	assert_null(strstr(fake.log, "workspace of"));
+}
+
 /* The daemon dies between the end and the workspace: the next one sees to it, and who comes back first finds it done. */
 static void test_workspace_after_a_crash(void **state)
 {
@@ -442,6 +515,9 @@ int main(void)
 		fake_test(test_count),
 		fake_test(test_levels_expire),
 		fake_test(test_workspaces),
+		fake_test(test_workspace_beside_what_lingers),
+		fake_test(test_workspace_beside_what_dies),
+		fake_test(test_workspace_that_does_not_go),
 		fake_test(test_workspace_after_a_crash),
 		fake_test(test_full_node_makes_room),
 		fake_test(test_reserve),
