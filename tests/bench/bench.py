@@ -62,7 +62,7 @@ class Bench:
             if word != "nft" or with_nft:
                 self.nets[word] = Net(word)
                 stack.callback(self.nets[word].close)
-        self.daemon = Daemon(self.nets["gate"], in_memory=True)
+        self.daemon = Daemon(self.nets["gate"], in_memory=True, inspectors=2, more=["--resolvers", "127.0.0.1"])
         stack.callback(self.daemon.close)
         self.daemon.start()
         self.pid = self.daemon.api.health()["pid"]

@@ -66,6 +66,9 @@ struct inspectors {
 	 * forbids; sync() waits for that. sandbox: its id, empty when no record knows it. */
 	void (*tighten)(void *ctx, uint64_t cgroup_id, const char *sandbox, const char *session,
 			const struct np_rung *rung);
+	/* Asks for the answers that sync() waits for: whoever has something else to do calls this first. What is sent after it is asked for
+	 * anew. */
+	void (*sync_begin)(void *ctx);
 	/* Returns when every inspector has done all that it was sent. The number of requests and tunnels that a rung or a
 	 * policy has ended since the last call. */
 	unsigned (*sync)(void *ctx);

@@ -186,7 +186,7 @@ static int cut_batch(struct service *service, struct session *session, unsigned 
 
 int session_cut(struct service *service, struct session *session, unsigned *ret_cut, struct failure *ret_failure)
 {
-	unsigned cut = session_is_uncut(session) ? inspectors_sync(service) : 0; /* step 2 is over */
+	unsigned cut = session_is_uncut(session) ? inspectors_sync(service) : 0; /* then step 2 is over */
 	int r;
 
 	do
@@ -289,14 +289,13 @@ static bool session_is_noted(struct service *service, const struct session *sess
 	return is;
 }
 
-/* Steps 3 and 4 at the same time: the disk writes while this cuts, and looks at the gate and at the database. Neither look needs anything
- * that the cut changes. */
+/* Steps 3 and 4 at the same time: the disk writes while this looks at the gate and at the database, and cuts. The looks come first: meanwhile
+ * the inspectors answer. Neither needs anything that the cut changes. */
 static void raise_beside(const struct cutting *c, struct record *record, struct buf *line)
 {
 	struct store *store = c->service->config.store;
 	struct outcome *o = c->o;
 	struct sandbox *sandbox;
-	bool stands;
 	int checked;
 
 	if (!failpoint_is("after_cut"))
@@ -306,16 +305,14 @@ static void raise_beside(const struct cutting *c, struct record *record, struct 
 	failpoint("after_record");
 	if (!o->applied)
 		o->applied = session_attached(c->service, c->session, c->failure);
-	raise_cut(c);
-	stands = TAILQ_EMPTY(&c->session->sandboxes) || programs_stand(c->service);
 	checked = record_check(c->service, c->session, record, line);
-	o->recorded = record_end(c->service, c->session, record, store_raise_wait(store), checked, &o->written);
-	if (stands)
-		return;
-	for (sandbox = TAILQ_FIRST(&c->session->sandboxes); sandbox; sandbox = TAILQ_NEXT(sandbox, of_session))
-		sandbox->uncut = true;
-	raise_whole(c);
+	if (!TAILQ_EMPTY(&c->session->sandboxes) && !programs_stand(c->service)) {
+		for (sandbox = TAILQ_FIRST(&c->session->sandboxes); sandbox; sandbox = TAILQ_NEXT(sandbox, of_session))
+			sandbox->uncut = true;
+		raise_whole(c);
+	}
 	raise_cut(c);
+	o->recorded = record_end(c->service, c->session, record, store_raise_wait(store), checked, &o->written);
 }
 
 static void raise_finish(const struct cutting *c, const struct raise_request *request, struct buf *line)
@@ -349,10 +346,12 @@ int session_raise(struct service *service, struct session *session, const struct
 				    session->name.text);
 	session_target(service, session, request->level);
 	o.applied = session_kernel(service, session, &failure); /* step 1 */
-	session_inspectors(service, session);			/* step 2, without its wait */
+	o.applied_us = (service->config.now_ns() - request->start_ns) / 1000;
+	session_inspectors(service, session); /* step 2, without its wait */
 	session_end_loose(service, session);
 	placed_raise(service, session);
-	o.applied_us = (service->config.now_ns() - request->start_ns) / 1000;
+	if (session_is_uncut(session))
+		inspectors_sync_begin(service);
 	failpoint("after_raise");
 	cutting.settled =
 		request->settles && !session_is_uncut(session) && np_rung_equal(&session->stands, &session->recorded);

@@ -205,6 +205,7 @@ void verb_end(struct service **verb);
 /* The calls of struct inspectors, for verbs. */
 void inspectors_tighten(struct service *service, uint64_t cgroup_id, const char *sandbox, const char *session,
 			const struct np_rung *rung);
+void inspectors_sync_begin(struct service *service);
 unsigned inspectors_sync(struct service *service);
 void inspectors_ending(struct service *service, uint64_t cgroup_id, bool is);
 /* Which of these sandboxes, whose programs are gone, still have unsent bytes: in the kernel (orphaned sockets), or

@@ -29,6 +29,13 @@ void inspectors_tighten(struct service *service, uint64_t cgroup_id, const char 
 	inspectors->tighten(inspectors->ctx, cgroup_id, sandbox, session, rung);
 }
 
+void inspectors_sync_begin(struct service *service)
+{
+	const struct inspectors *inspectors = &service->config.inspectors;
+
+	inspectors->sync_begin(inspectors->ctx);
+}
+
 unsigned inspectors_sync(struct service *service)
 {
 	const struct inspectors *inspectors = &service->config.inspectors;

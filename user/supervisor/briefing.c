@@ -262,6 +262,11 @@ void supervisor_recovered(struct supervisor *w, bool (*is_used)(void *data, cons
 
 /* -- the interface of session/inspectors.h --------------------------------------------------- */
 
+static void all_sync_begin(void *ctx)
+{
+	supervisor_sync_begin(ctx);
+}
+
 static unsigned all_sync(void *ctx)
 {
 	supervisor_sync(ctx);
@@ -278,6 +283,7 @@ struct inspectors supervisor_inspectors(struct supervisor *w)
 	return (struct inspectors){
 		.ctx = w,
 		.tighten = sandbox_tighten,
+		.sync_begin = all_sync_begin,
 		.sync = all_sync,
 		.ending = sandbox_ending,
 		.left = sandboxes_left,

@@ -76,8 +76,10 @@ void process_end(struct process *p, const char *why)
 
 void process_send(struct process *p, enum link_type type, const void *data, size_t len, int fd)
 {
-	int r = p->pid ? link_send_patiently(p->link, type, data, len, fd, SYNC_MS) : 0;
+	int r;
 
+	p->supervisor->sync_asked = false; /* its answer would not cover this message */
+	r = p->pid ? link_send_patiently(p->link, type, data, len, fd, SYNC_MS) : 0;
 	if (r < 0)
 		process_end(p, strerror(-r));
 }

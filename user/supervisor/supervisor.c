@@ -137,13 +137,21 @@ static void ready_look(struct supervisor *w)
 	}
 }
 
-static void sync_within(struct supervisor *w, unsigned ms)
+void supervisor_sync_begin(struct supervisor *w)
 {
 	ready_look(w);
 	w->sync++;
 	for (unsigned i = 0; i < w->config.count; i++)
 		if (w->processes[i].ready)
 			process_send(&w->processes[i], LINK_SYNC, &w->sync, sizeof(w->sync), -1);
+	w->sync_asked = true;
+}
+
+static void sync_within(struct supervisor *w, unsigned ms)
+{
+	if (!w->sync_asked)
+		supervisor_sync_begin(w);
+	w->sync_asked = false;
 	receive_all(w, is_behind, ms, "it does not answer");
 }
 

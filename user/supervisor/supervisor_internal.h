@@ -99,6 +99,7 @@ struct supervisor {
 	struct table sandboxes, sessions;
 	struct briefed_list leaving; /* are forgotten; their ledger entries stay until their last reports are handled */
 	uint32_t sync, settle;
+	bool sync_asked; /* for the answers to `sync`, and nothing was sent since */
 	struct ledgers *ledgers;
 	struct loop_task receive; /* of reports that wait */
 	uint64_t cut;		  /* of ledgers_cut(), when it was last asked for */
@@ -139,6 +140,7 @@ void finish_check(struct supervisor *w); /* says so when those that are to end h
 
 /* -- supervisor.c */
 /* Returns when every worker has done what it was sent so far; one that does not in time is killed. */
+void supervisor_sync_begin(struct supervisor *w);
 void supervisor_sync(struct supervisor *w);
 /* Requests and tunnels that they have ended since this was asked last, because of a rung or a policy. */
 unsigned supervisor_cut(struct supervisor *w);

@@ -227,6 +227,11 @@ static void nobody_tightened(void *ctx, uint64_t id, const char *sandbox, const 
 	(void)ctx, (void)id, (void)sandbox, (void)session, (void)rung;
 }
 
+static void nobody_asked(void *ctx)
+{
+	(void)ctx;
+}
+
 static unsigned nobody_synced(void *ctx)
 {
 	(void)ctx;
@@ -264,6 +269,7 @@ static int world_new(void **state)
 {
 	struct service_config service = {
 		.inspectors = { .tighten = nobody_tightened,
+				.sync_begin = nobody_asked,
 				.sync = nobody_synced,
 				.ending = nobody_ending,
 				.left = nobody_left,

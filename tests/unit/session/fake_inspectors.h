@@ -31,6 +31,13 @@ static inline void fake_tighten(void *ctx, uint64_t id, const char *sandbox, con
 	cg->synced = false;
 }
 
+static inline void fake_sync_begin(void *ctx)
+{
+	(void)ctx;
+	fake_show("sync begins\n");
+	assert_true(fake.service->verbs > 0);
+}
+
 static inline unsigned fake_sync(void *ctx)
 {
 	(void)ctx;
@@ -134,6 +141,7 @@ static inline struct inspectors fake_inspectors(void)
 		fake.cgroups[i].known = false;
 	return (struct inspectors){
 		.tighten = fake_tighten,
+		.sync_begin = fake_sync_begin,
 		.sync = fake_sync,
 		.ending = fake_ending,
 		.left = fake_left,

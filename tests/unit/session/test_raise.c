@@ -67,7 +67,7 @@ static void test_order_is_kernel_inspectors_cut_record_reports(void **state)
 	assert_int_equal(escalate("alice/demo", LEVEL_SECRET, NULL, &done), 0);
 	assert_log("raise 101 NONE 2\nraise 102 NONE 2\n"
 		   "tighten 101 NONE 2\ntighten 102 NONE 2\n"
-		   "sync\ncut 101 102\n"
+		   "sync begins\nsync\ncut 101 102\n"
 		   "commit\n"
 		   "event raised cut=5\nevent cut cut=5\n"
 		   "report\nreport\n");
@@ -205,8 +205,7 @@ static void test_without_the_log(void **state)
 	assert_int_equal(logged(), 0);
 }
 
-/* Programs that are gone are put back before anything is acknowledged, and what was opened meanwhile is cut, by a second cut if the look
- * at them came beside the first. */
+/* Programs that are gone are put back before anything is cut, so that what was opened meanwhile goes, too. */
 static void test_programs_that_are_gone(void **state)
 {
 	struct escalation done;
@@ -223,8 +222,7 @@ static void test_programs_that_are_gone(void **state)
 		fake.gone = true;
 		fake.cut = 2;
 		assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, &done), 0);
-		assert_log(noted ? "raise 101 NONE 2\ndue 101\ncut 101\nwhole\ncut 101\n"
-				   "event raised cut=4\nevent cut cut=4\n"
+		assert_log(noted ? "raise 101 NONE 2\ndue 101\nwhole\ncut 101\nevent raised cut=2\nevent cut cut=2\n"
 				 : "raise 101 NONE 2\nwhole\ncut 101\ncommit\nevent raised cut=2\nevent cut cut=2\n");
 		/* And if they cannot be put back, nothing is acknowledged. */
 		made("c/d");
@@ -256,7 +254,7 @@ static void test_inspectors_are_sent_what_the_kernel_says(void **state)
 	fake_reset(0);
 	fake.shows_inspectors = true;
 	assert_int_equal(escalate("a/b", LEVEL_CONFIDENTIAL, NULL, NULL), 0);
-	assert_non_null(strstr(fake.log, "tighten 101 NONE 7\ntighten 102 NONE 7\nsync\ncut 101 102\n"));
+	assert_non_null(strstr(fake.log, "tighten 101 NONE 7\ntighten 102 NONE 7\nsync begins\nsync\ncut 101 102\n"));
 	assert_null(strstr(fake.log, "tighten 101 PROXIED"));
 }
 
@@ -271,7 +269,7 @@ static void test_refused_raise_and_the_inspectors(void **state)
 	fake_reset(0);
 	fake.shows_inspectors = true;
 	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), -ENOMEM);
-	assert_log("raise 101 NONE 2\nraise 102 NONE 2\ntighten 102 NONE 2\nsync\ncut 102\ncommit\n"
+	assert_log("raise 101 NONE 2\nraise 102 NONE 2\ntighten 102 NONE 2\nsync begins\nsync\ncut 102\ncommit\n"
 		   "event raised cut=0\nevent not_applied\n");
 	fake_by_id(101)->refuse_raise = false;
 	fake_reset(0);

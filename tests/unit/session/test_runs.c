@@ -110,7 +110,7 @@ static void test_class_waits_for_inspectors(void **state)
 	fake_reset(0);
 	fake.shows_inspectors = true;
 	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
-	assert_non_null(strstr(fake.log, "tighten 101 NONE 3\nsync\n"));
+	assert_non_null(strstr(fake.log, "tighten 101 NONE 3\nsync begins\nsync\n"));
 	assert_true(strstr(fake.log, "sync\n") < strstr(fake.log, "event raised"));
 }
 
