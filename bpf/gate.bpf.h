@@ -93,7 +93,8 @@ np_pure bool np_wants_inspector(const struct np_facts *f)
 
 /* -- decisions --------------------------------------------------------------- */
 
-/* May a socket of this kind be made? ICMP datagram sockets are ping; raw ones would read others' traffic. */
+/* May a socket of this kind be made? ICMP datagram sockets are ping; raw ones would read others' traffic; of what else there is (SCTP,
+ * DCCP, ...) neither the packet layer nor the cut knows ports, so it is in no mode. */
 np_pure enum np_reason np_judge_create(enum np_mode mode, __u32 type, __u32 protocol)
 {
 	if (!mode)

@@ -4,7 +4,7 @@
  *
  * The sockets of a sandbox are in np_sockets, in slots 0 to N of the sandbox, so that a cut costs by what the sandbox has
  * and not by what the host has. An entry of the map is a block of slots, made with the first socket that comes to one of them: what a
- * cut of a thousand sockets waits for is memory, and a block is one place to look for. All sockets are there, because one is noted where
+ * cut of a thousand sockets waits for is memory, and a block is one place to look for. All TCP and UDP sockets are there, because one is noted where
  * the kernel makes it, or at the latest where it begins to lead anywhere:
  *   - socket(): np_create, before the caller has a descriptor;
  *   - the child of a listener, accepted or not: np_sockops, at the end of its handshake, before it carries a byte;

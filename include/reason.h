@@ -41,7 +41,7 @@
 	X(HOST_LOOPBACK, 37, "host_loopback",                                                      \
 	  "no listener of this sandbox is there, and those of the host or of another sandbox are not for it") \
 	X(INBOUND, 38, "inbound", "only the sandbox itself reaches its listeners, and callers from beyond the host where the policy says so (inbound)")  \
-	X(PROTOCOL, 39, "protocol", "sandboxes may use TCP and UDP, and nothing else, in this mode") \
+	X(PROTOCOL, 39, "protocol", "sandboxes may use TCP and UDP, and in FULL ping, and nothing else") \
 	X(UNREGISTERED, 40, "unregistered", "the cgroup is below netpawl's slice but is no sandbox") \
 	X(FOREIGN_UNIX, 41, "foreign_unix",                                                        \
 	  "the unix socket is not one that this sandbox opened")                                   \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a handler gets and what it gives. Handlers see neither sockets nor headers:
- * a complete request comes in, one answer or one failure goes out.
+ * What a handler gets and what it gives: a complete request comes in, one answer or one failure goes out. Handlers need neither sockets
+ * nor headers, but for streams, and for the metrics, which have two formats.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ struct request {
 	const struct server_config *config;
 	struct follow_set *follows;
 	struct output_set *outputs;
-	struct MHD_Connection *connection; /* for streams only */
+	struct MHD_Connection *connection; /* for streams and metrics */
 	struct peer peer;
 	bool head;			      /* GET without the body */
 	const char *args[REQUEST_ARGS_MAX];   /* what the stars of the route's pattern matched */

@@ -302,7 +302,7 @@ int lists_pass(struct kernel *kernel, const struct cut_job *job, uint32_t *destr
 	*destroyed += done.destroyed;
 	*failed += done.failed;
 	*gone += done.gone;
-	if (done.unsupported) /* CONFIG_INET_DIAG_DESTROY is off: no need to try again */
+	if (done.unsupported) /* CONFIG_INET_DIAG_DESTROY is off (TCP and UDP both have it): no need to try again */
 		kernel->lists.off = true;
 	return r;
 }

@@ -4,7 +4,7 @@
  * beside them, and theirs go last:
  *
  *   1. our programs and maps are loaded; nothing asks them yet;
- *   2. every rung of the old gate goes through our np_raise, which knows only a maximum;
+ *   2. every rung of the old gate goes through our np_raise, which knows only a maximum, and np_homes is copied;
  *   3. our programs are attached wherever the old ones are, and the record is joined with our map (service_recover);
  *   4. our policy holds, and what cannot be carried over is cut;
  *   5. the old links are detached, then the old pins are removed.

@@ -16,10 +16,10 @@ enum run_kind {
 	RUN_TEXT,
 	RUN_TEXTS, /* may come more than once */
 	RUN_FLAG,
-	RUN_SIZE,  /* bytes */
-	RUN_CPUS,  /* thousandths of a CPU */
-	RUN_COUNT, /* of processes */
-	RUN_TIME,  /* milliseconds */
+	RUN_SIZE, /* bytes */
+	RUN_CPUS, /* thousandths of a CPU */
+	RUN_COUNT,
+	RUN_TIME, /* milliseconds */
 };
 
 /* Where it may be written; bits. */
