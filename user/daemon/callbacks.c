@@ -130,7 +130,7 @@ void on_second(void *data)
 	workspaces_sweep(d->workspaces, d->policy.policy->lifetime.archive_max);
 	orphans_sweep(d);
 	records_second(d);
-	event_log_flush(d->events, loop_wall_us());
+	event_log_flush(d->events, loop_wall_us(), loop_boot_us());
 }
 
 size_t credentials_count(void *data)

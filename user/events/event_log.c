@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/fs.h"
+#include "base/steady_clock.h"
 #include "events/feed.h"
 #include "events/history.h"
 #include "events/journal.h"
@@ -29,7 +30,8 @@ struct event_log {
 	uint64_t written, unwritable; /* unwritable: not even turned into JSON, for want of memory */
 	uint64_t journal_errors;
 	int journal_error;
-	uint64_t expired_us; /* when files that are too old were last looked for */
+	struct steady_clock clock; /* the wall's */
+	uint64_t expired_us;	   /* when files that are too old were last looked for */
 };
 
 int event_log_open(const char *dir, const struct keep_limits *limits, struct event_log **ret)
@@ -116,10 +118,13 @@ static void files_expire(struct journal *journal, uint64_t wall_us, uint64_t age
 		journal_expire(journal, wall_us - age_us);
 }
 
-void event_log_flush(struct event_log *log, uint64_t wall_us)
+void event_log_flush(struct event_log *log, uint64_t wall_us, uint64_t boot_us)
 {
-	history_flush(log->history, wall_us);
-	if (wall_us - log->expired_us < EXPIRE_US) /* a clock that was set back makes it large */
+	/* One that was set makes nothing old. */
+	const bool steady = steady_clock_look(&log->clock, wall_us, boot_us, NP_CLOCK_STEADY_S * 1000000ull);
+
+	history_flush(log->history, steady ? wall_us : 0);
+	if (!steady || wall_us - log->expired_us < EXPIRE_US) /* a clock that was set back makes it large */
 		return;
 	log->expired_us = wall_us;
 	files_expire(log->journal, wall_us, log->limits.total_age_us);

@@ -26,8 +26,9 @@ void event_log_close(struct event_log *log); /* flushes; NULL is fine */
 
 /* Sets event->seq, hands the event to all three. */
 void event_log_put(struct event_log *log, struct event *event);
-/* Writes what is batched for SQLite, and removes what is over a bound. Call about every second. */
-void event_log_flush(struct event_log *log, uint64_t wall_us);
+/* Writes what is batched for SQLite, and removes what is over a bound; over one of age when the wall's clock has gone on with the other, which
+ * nobody sets, for NP_CLOCK_STEADY_S. Call about every second. */
+void event_log_flush(struct event_log *log, uint64_t wall_us, uint64_t boot_us);
 
 uint64_t event_log_last_seq(const struct event_log *log);
 

@@ -15,7 +15,6 @@
 #include "session/service_internal.h"
 #include "vocab/limits.h"
 
-#define CLOCK_SLACK_US	  (60 * 1000000ll) /* what a clock is set right by without having jumped */
 #define TEMPORARY_BATCHES 16
 
 void service_lifetime_set(struct service *service, const struct lifetime *lifetime)
@@ -155,17 +154,10 @@ int service_session_forget(struct service *service, const char *name, bool level
 
 /* -- the sweep ------------------------------------------------------------------- */
 
-/* Has the clock gone on as the one that nobody sets, for long enough? */
 static bool clock_is_steady(struct service *service)
 {
-	const uint64_t now_us = service->config.now_ns() / 1000;
-	const int64_t offset = (int64_t)(service->config.wall_us() - now_us), moved = offset - service->clock_offset;
-
-	if (!service->clock_since_us || moved > CLOCK_SLACK_US || moved < -CLOCK_SLACK_US) {
-		service->clock_offset = offset;
-		service->clock_since_us = now_us ? now_us : 1;
-	}
-	return now_us - service->clock_since_us >= NP_CLOCK_STEADY_S * 1000000ull;
+	return steady_clock_look(&service->clock, service->config.wall_us(), service->config.now_ns() / 1000,
+				 NP_CLOCK_STEADY_S * 1000000ull);
 }
 
 /* In memory is what has a sandbox, or a raise that is not recorded: none of that goes. */

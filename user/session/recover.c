@@ -77,6 +77,15 @@ static int row_find(struct service *service, const struct sandbox_row *row, stru
 	return !r && ret->id != row->cgroup_id ? -ENOENT : r;
 }
 
+/* The wall's clock is all that a start has. One that was set back behind the beginning says nothing: then it begins now. */
+static void sandbox_age_set(const struct service *service, struct sandbox *sandbox)
+{
+	const uint64_t wall = service->config.wall_us(), from = sandbox->pub.created_us;
+	const uint64_t age = wall > from ? wall - from : 0;
+
+	sandbox->made_us -= age < sandbox->made_us ? age : sandbox->made_us;
+}
+
 /* Puts a recorded sandbox into memory, with what the kernel knows of it. */
 static int row_load(struct recovery *recovery, const struct sandbox_row *row, const struct gate_cgroup *cgroup,
 		    struct sandbox **ret)
@@ -99,6 +108,7 @@ static int row_load(struct recovery *recovery, const struct sandbox_row *row, co
 		return r;
 	}
 	sandbox->pub.created_us = row->created_us;
+	sandbox_age_set(service, sandbox);
 	sandbox_touch(service, sandbox);
 	sandbox->pub.class = row->class;
 	sandbox->pub.kept = kept_is(service, row->id);

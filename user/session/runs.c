@@ -103,6 +103,8 @@ int service_run_request(struct service *service, const struct run_request *asked
 				    NP_RUNS_PER_USER, who);
 	if (!r)
 		r = store_run_get(service->config.store, id, ret);
+	if (!r)
+		(void)run_is_over(service, ret); /* its time begins */
 	if (r)
 		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "a run of %s: %s", asked->session,
 				    sql_strerror(r));
@@ -122,17 +124,18 @@ int service_run_decide(struct service *service, uint64_t id, bool approved, cons
 		       struct run_row *ret, struct failure *ret_failure)
 {
 	struct store *store = service->config.store;
-	uint64_t now = service->config.wall_us();
 	int r = store_run_get(store, id, ret);
 
-	if (!r && (ret->state != RUN_PENDING || ret->expires_us <= now))
+	if (!r && (ret->state != RUN_PENDING || run_is_over(service, ret)))
 		r = -EALREADY;
 	if (!r && starter_check(service, &ret->session, false, who, ret_failure))
 		return -EACCES;
 	if (!r)
-		r = store_run_decide(store, id, approved, who, reason, now);
+		r = store_run_decide(store, id, approved, who, reason, run_wall_us(service, ret));
 	if (!r)
 		r = store_run_get(store, id, ret);
+	if (!r && approved)
+		run_time_begin(service, id, ret->expires_us, NP_RUN_START_S * 1000000ull);
 	if (r)
 		return run_fail(ret_failure, r, id);
 	run_event(service, approved ? NP_R_RUN_APPROVED : NP_R_RUN_REJECTED, ret, who, reason[0] ? reason : NULL);
@@ -178,7 +181,6 @@ int service_run_start(struct service *service, uint64_t id, const char *session,
 		      const struct sandbox_info **ret, struct failure *ret_failure)
 {
 	_verb_ struct service *verb = verb_begin(service);
-	uint64_t now = service->config.wall_us();
 	const struct sandbox_info *sandbox = NULL;
 	struct session_row of;
 	struct run_row run;
@@ -189,7 +191,7 @@ int service_run_start(struct service *service, uint64_t id, const char *session,
 		return service_fail(ret_failure, NP_R_NO_SUCH_RUN, -ENOENT, "run %llu is not one of %s",
 				    (unsigned long long)id, session);
 	/* The store would refuse it, too; but then there would be a sandbox already. */
-	if (!r && (run.state != RUN_PENDING || run.expires_us <= now))
+	if (!r && (run.state != RUN_PENDING || run_is_over(service, &run)))
 		r = -EALREADY;
 	if (!r && run.class == CLASS_WRITE && !run.approved)
 		r = -EPERM;
@@ -206,7 +208,7 @@ int service_run_start(struct service *service, uint64_t id, const char *session,
 				 ret_failure);
 	if (!sandbox)
 		return r;
-	r = store_run_start(service->config.store, id, sandbox->id, now);
+	r = store_run_start(service->config.store, id, sandbox->id, run_wall_us(service, &run));
 	if (r) {
 		if (!keep)
 			service_sandbox_remove(service, sandbox->id, "daemon", &ignored);
@@ -272,45 +274,51 @@ static void run_give_up(struct service *service, const struct run_row *run, cons
 }
 
 /* Whoever started it was killed before a process was there: nothing will ever run, and nobody tells. */
-static bool run_is_deserted(struct service *service, const struct run_row *run, const struct sandbox_info *sandbox)
+static bool run_is_deserted(struct service *service, const struct sandbox *sandbox)
 {
 	const struct gate *gate = &service->config.gate;
 
-	return !sandbox->kept && !sandbox->ever_populated &&
-	       service->config.wall_us() > run->started_us + NP_RUN_START_S * 1000000ull &&
-	       !gate->cgroup_populated(gate->ctx, &sandbox->cgroup);
+	return !sandbox->pub.kept && !sandbox->pub.ever_populated &&
+	       sandbox_age_us(service, sandbox) > NP_RUN_START_S * 1000000ull &&
+	       !gate->cgroup_populated(gate->ctx, &sandbox->pub.cgroup);
 }
 
 /* The run's sandbox; NULL: it is gone, or is a kept one and nobody who runs anything there is left. */
-static const struct sandbox_info *run_sandbox(struct service *service, const struct run_row *run)
+static const struct sandbox *run_sandbox(struct service *service, const struct run_row *run)
 {
 	const struct sandbox *sandbox = sandbox_by_id(service, run->sandbox);
 
-	return sandbox && !sandbox->dying && !(sandbox->pub.kept && !kept_in_use(service, sandbox)) ? &sandbox->pub
-												    : NULL;
+	return sandbox && !sandbox->dying && !(sandbox->pub.kept && !kept_in_use(service, sandbox)) ? sandbox : NULL;
+}
+
+/* Whoever runs it has time to report how it ended. */
+static void run_lose(struct service *service, const struct run_row *run)
+{
+	const uint64_t now = service->config.wall_us(), lost_us = NP_RUN_LOST_S * 1000000ull;
+
+	if (!store_run_lose(service->config.store, run->id, now))
+		run_time_begin(service, run->id, now + lost_us, lost_us);
 }
 
 static int run_attend(void *data, const struct run_row *run)
 {
 	struct service *service = data;
-	struct store *store = service->config.store;
-	uint64_t now = service->config.wall_us();
-	const struct sandbox_info *sandbox;
+	const struct sandbox *sandbox;
 	struct failure ignored;
 	struct run_row ended;
 
 	if (run->state == RUN_PENDING) {
-		if (run->expires_us <= now)
+		if (run_is_over(service, run))
 			run_give_up(service, run,
 				    run->approved ? "approved, but not started in time" : "nobody decided in time");
 		return 0;
 	}
 	sandbox = run_sandbox(service, run);
-	if (sandbox && run_is_deserted(service, run, sandbox))
+	if (sandbox && run_is_deserted(service, sandbox))
 		service_sandbox_remove(service, run->sandbox, "daemon", &ignored);
 	else if (!sandbox && !run->lost_us)
-		store_run_lose(store, run->id, now);
-	else if (!sandbox && now > run->lost_us + NP_RUN_LOST_S * 1000000ull)
+		run_lose(service, run);
+	else if (!sandbox && run_is_lost(service, run))
 		service_run_end(service, run->id, RUN_FAILED, "{\"problem\":\"nobody told how it ended\"}", "daemon",
 				&ended, NULL);
 	return 0;
@@ -319,7 +327,9 @@ static int run_attend(void *data, const struct run_row *run)
 /* A failure is tried again a second later. */
 void runs_sweep(struct service *service)
 {
-	store_runs_open_each(service->config.store, run_attend, service);
+	run_times_begin(service);
+	if (!store_runs_open_each(service->config.store, run_attend, service))
+		run_times_end(service);
 }
 
 static int run_recover(void *data, const struct run_row *run)
@@ -330,7 +340,7 @@ static int run_recover(void *data, const struct run_row *run)
 		run_give_up(data, run, "the daemon that was to start it has ended");
 	/* Its launcher could not tell while nobody was there: its time begins anew. */
 	if (run->state == RUN_RUNNING && run->lost_us)
-		store_run_lose(service->config.store, run->id, service->config.wall_us());
+		run_lose(service, run);
 	return 0;
 }
 

@@ -38,6 +38,7 @@ int sandbox_new(struct service *service, struct session *session, const char *id
 	sandbox->pub.temporary = session->temporary;
 	sandbox->pub.rung.mode = NP_FULL; /* nothing is known to hold it back yet */
 	sandbox->session = session;
+	sandbox->made_us = service->config.boot_us();
 	table_add(&service->sandboxes_by_id, &sandbox->by_id, hash_text(&service->key, sandbox->pub.id));
 	table_add(&service->sandboxes_by_cgroup, &sandbox->by_cgroup, hash_number(&service->key, cgroup->id));
 	TAILQ_INSERT_TAIL(&service->all, sandbox, of_all);
@@ -75,6 +76,11 @@ void sandbox_drop(struct service *service, struct sandbox *sandbox)
 	table_remove(&service->sandboxes_by_cgroup, &sandbox->by_cgroup);
 	free(sandbox);
 	session_release(service, session);
+}
+
+uint64_t sandbox_age_us(const struct service *service, const struct sandbox *sandbox)
+{
+	return service->config.boot_us() - sandbox->made_us;
 }
 
 struct np_rung sandbox_target(const struct sandbox *sandbox)
@@ -371,7 +377,7 @@ void sandbox_abandon(struct service *service, struct sandbox *sandbox)
 
 static bool sandbox_was_used(struct service *service, const struct sandbox *sandbox)
 {
-	const uint64_t age = service->config.wall_us() - sandbox->pub.created_us;
+	const uint64_t age = sandbox_age_us(service, sandbox);
 
 	if (sandbox->pub.parent) /* the next container comes, or the last one again */
 		return false;

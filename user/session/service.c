@@ -99,6 +99,7 @@ void service_free(struct service *service)
 	questions_free(service);
 	decisions_free(service);
 	restarted_free(service);
+	free(service->run_times);
 	while ((sandbox = TAILQ_FIRST(&service->all)))
 		sandbox_drop(service, sandbox);
 	for (struct table_node *n = table_walk(&service->sessions, NULL), *next; n; n = next) {

@@ -12,6 +12,7 @@
 #include <sys/queue.h>
 
 #include "base/cleanup.h"
+#include "base/steady_clock.h"
 #include "events/event.h"
 #include "session/service.h"
 #include "base/hash.h"
@@ -80,6 +81,7 @@ struct sandbox {
 	bool uncut;	 /* tightened, but what was open is not cut yet */
 	bool looked;	 /* the sweep has just looked for orphans, and has: */
 	bool has_orphans;
+	uint64_t made_us;    /* when pub.created_us was, by boot_us() */
 	uint64_t active_ns;  /* when pub.active_us was: a clock that is set ends nobody early */
 	uint64_t linger_ns;  /* until when a sandbox that is over waits for them */
 	bool care;	     /* on the list of those that the sweep must not forget */
@@ -169,14 +171,15 @@ struct service {
 	size_t hidden;		     /* how many are dying */
 	struct awaited_list awaited; /* restarted.c */
 	size_t awaited_count;
-	uint64_t newborns_ns;	 /* until then containers that were born may be without a network */
-	size_t own_networks;	 /* how many have one */
-	unsigned verbs;		 /* at work, one in the other */
-	unsigned reserve;	 /* sessions that there can be, but not for the present caller */
-	bool reports;		 /* inspectors were spoken to meanwhile, so there may be reports */
-	bool whole;		 /* nobody need look whether the gate is: recover_whole() does, for all */
-	int64_t clock_offset;	 /* of the wall's clock to the monotonic one, in us, ... */
-	uint64_t clock_since_us; /* ... and since when, by the latter; 0: nobody has looked yet */
+	uint64_t newborns_ns;	    /* until then containers that were born may be without a network */
+	size_t own_networks;	    /* how many have one */
+	unsigned verbs;		    /* at work, one in the other */
+	unsigned reserve;	    /* sessions that there can be, but not for the present caller */
+	bool reports;		    /* inspectors were spoken to meanwhile, so there may be reports */
+	bool whole;		    /* nobody need look whether the gate is: recover_whole() does, for all */
+	struct steady_clock clock;  /* the wall's */
+	struct run_time *run_times; /* see run_times.c; by the numbers of their runs */
+	size_t n_run_times, size_run_times;
 };
 
 /* Fills *ret (unless NULL) and returns err. fmt NULL: the reason's own sentence says it all. */
@@ -380,6 +383,18 @@ void kept_recover(struct service *service); /* removes directories of sandboxes 
 void runs_sweep(struct service *service);
 void runs_session_ended(struct service *service, const char *session); /* what waits is rejected */
 
+/* -- run_times.c: by the record's times, whatever is done to the wall's clock ------ */
+bool run_is_over(struct service *service, const struct run_row *run); /* it waits, and its time is over */
+bool run_is_lost(struct service *service,
+		 const struct run_row *run); /* it has lost_us, and whoever runs it had time to report its end */
+/* Its time begins now: the record has until_us. */
+void run_time_begin(struct service *service, uint64_t id, uint64_t until_us, uint64_t for_us);
+/* What the record gets as the time of something that happens to a run that waits: it holds that against expires_us. */
+uint64_t run_wall_us(const struct service *service, const struct run_row *run);
+/* Around a look at all open runs: those that were not asked about are forgotten. */
+void run_times_begin(struct service *service);
+void run_times_end(struct service *service);
+
 /* -- starters.c -------------------------------------------------------------- */
 int starter_note(struct service *service, const struct session_name *name, const char *who,
 		 struct failure *ret_failure); /* who starts something there */
@@ -400,6 +415,8 @@ void sandbox_drop(struct service *service, struct sandbox *sandbox); /* from mem
 void sandbox_count(struct service *service, struct sandbox *sandbox);
 struct sandbox *sandbox_by_cgroup(struct service *service, uint64_t cgroup_id);
 struct sandbox *sandbox_by_id(struct service *service, const char *id);
+uint64_t sandbox_age_us(const struct service *service,
+			const struct sandbox *sandbox);	      /* whatever is done to the clock */
 struct np_rung sandbox_target(const struct sandbox *sandbox); /* what its session and its class ask for: the stricter */
 bool sandbox_is_behind(const struct sandbox *sandbox);	      /* has to be raised */
 bool sandbox_is_held(const struct sandbox *sandbox);	      /* the gate confines it, or what is left of it */

@@ -290,6 +290,7 @@ static int world_new(void **state)
 			  .each = gate_each },
 		.wall_us = loop_wall_us,
 		.now_ns = loop_now_ns,
+		.boot_us = loop_boot_us,
 		.emit = world_emit,
 		.notice_write = world_notice,
 	};

@@ -190,11 +190,48 @@ static void test_flush(void **state)
 
 	(void)state;
 	put(NULL, NP_R_CUT, NULL);
-	event_log_flush(events, 1);
+	event_log_flush(events, 1, 1);
 	assert_int_equal(event_log_open(tempdir, &limits, &other), 0);
 	assert_int_equal(event_log_query(other, NULL, NULL, 0, 10, &out), 0);
 	assert_true(out.len > 0);
 	event_log_close(other);
+}
+
+#define HOUR_US 3600000000ull
+#define DAY_US	(24 * HOUR_US)
+#define TODAY	(1767225600000000 + HOUR_US) /* an hour after what put() says */
+
+/* How many events are gone, at that time of the wall's clock, after two looks that are so far apart by a clock that nobody sets. */
+static uint64_t gone_at(uint64_t wall_us, uint64_t boot_us, uint64_t passed_us)
+{
+	struct keep_dropped dropped;
+
+	event_log_flush(events, wall_us, boot_us);
+	event_log_flush(events, wall_us + passed_us, boot_us + passed_us);
+	assert_int_equal(event_log_dropped(events, NULL, &dropped), 0);
+	return dropped.count[KEEP_CHANGE];
+}
+
+/* A clock that is set makes no event old; one that stays there does. */
+static void test_age_by_a_clock_that_jumps(void **state)
+{
+	struct keep_limits aged = limits;
+	const struct timespec then[2] = { { .tv_sec = TODAY / 1000000 }, { .tv_sec = TODAY / 1000000 } };
+	struct stat st;
+
+	(void)state;
+	event_log_close(events);
+	aged.total_age_us = aged.change_age_us = DAY_US;
+	assert_int_equal(event_log_open(tempdir, &aged, &events), 0);
+	put(NULL, NP_R_CUT, NULL);
+	event_log_flush(events, TODAY, HOUR_US);
+	assert_int_equal(utimensat(AT_FDCWD, temp_path("changes.ndjson"), then, 0), 0);
+	assert_int_equal(gone_at(TODAY + 1000 * DAY_US, HOUR_US, HOUR_US / 2), 0);
+	assert_int_equal(gone_at(TODAY, 2 * HOUR_US, 2 * HOUR_US), 0); /* and back */
+	assert_int_equal(gone_at(TODAY + 1000 * DAY_US, 4 * HOUR_US, HOUR_US - 1), 0);
+	assert_int_equal(stat(temp_path("changes.ndjson"), &st), 0);
+	assert_int_equal(gone_at(TODAY + 1000 * DAY_US, 4 * HOUR_US, HOUR_US), 1);
+	assert_int_equal(stat(temp_path("changes.ndjson"), &st), -1);
 }
 
 static json_t *first_line(const char *session, const char *reason, uint64_t after, unsigned limit)
@@ -237,7 +274,7 @@ static void test_gaps_are_told(void **state)
 	for (unsigned i = 0; i < 100; i++)
 		put("a/1", NP_R_MODE_NONE, NULL);
 	put("a/1", NP_R_CUT, NULL);
-	event_log_flush(events, 1);
+	event_log_flush(events, 1, 1);
 	assert_int_equal(event_log_dropped(events, "a/1", &dropped), 0);
 	until = dropped.until_seq[KEEP_REFUSED];
 	assert_true(dropped.count[KEEP_REFUSED] > 50 && until == 2 + dropped.count[KEEP_REFUSED]);
@@ -363,6 +400,7 @@ int main(void)
 		T(test_limit_is_bounded),
 		T(test_seq_goes_on),
 		T(test_flush),
+		T(test_age_by_a_clock_that_jumps),
 		T(test_gaps_are_told),
 		T(test_changes_have_a_journal),
 		T(test_failures_are_counted),

@@ -172,6 +172,78 @@ static void test_time_is_over(void **state)
 	assert_int_equal(shown(late).state, RUN_REJECTED);
 }
 
+/* The wall's clock is set; nobody's time passes. */
+static void clock_set(int64_t seconds)
+{
+	fake.wall += (uint64_t)(seconds * 1000000);
+	fake.set_us += (uint64_t)(seconds * 1000000);
+}
+
+/* A clock that is set, forth or back, ends no run that waits, and none waits longer. */
+static void test_time_is_over_by_a_clock_that_jumps(void **state)
+{
+	(void)state;
+	clock_set(10 * 86400);
+	for (int way = -1; way <= 1; way += 2) {
+		uint64_t id = asked("a/b", CLASS_WRITE), other = asked("a/b", CLASS_WRITE),
+			 never = asked("a/b", CLASS_WRITE);
+
+		clock_set(way * 86400);
+		runs_sweep(fake.service);
+		assert_int_equal(shown(id).state, RUN_PENDING);
+		decided(id, true);
+		decided(other, true);
+		clock_set(way * 86400);
+		runs_sweep(fake.service);
+		assert_int_equal(shown(other).state, RUN_PENDING);
+		started("a/b", id);
+		fake.wall += 1000; /* that is for how long it was asked */
+		runs_sweep(fake.service);
+		assert_int_equal(shown(never).state, RUN_REJECTED);
+		assert_int_equal(shown(other).state, RUN_PENDING);
+		fake.wall += NP_RUN_START_S * 1000000ull;
+		refused("a/b", other, NP_R_RUN_OVER);
+		runs_sweep(fake.service);
+		assert_int_equal(shown(other).state, RUN_REJECTED);
+		runs_sweep(fake.service);
+		fake.wall += NP_RUN_LOST_S * 1000000ull; /* nobody was in the one that was started */
+		runs_sweep(fake.service);
+		runs_sweep(fake.service);
+		assert_int_equal(fake.service->n_run_times, 0);
+		clock_set(-way * 2 * 86400);
+	}
+	/* A daemon that starts has the wall's clock alone. */
+	decided(asked("a/b", CLASS_WRITE), true);
+	clock_set(-86400);
+	fake_stop();
+	fake_start();
+	runs_sweep(fake.service);
+	assert_int_equal(shown(7).state, RUN_REJECTED);
+}
+
+/* Whoever starts a run, and whoever reports its end, has the time for it. */
+static void test_running_by_a_clock_that_jumps(void **state)
+{
+	uint64_t id = asked("a/b", CLASS_NONE);
+	const struct sandbox_info *sandbox = started("a/b", id);
+
+	(void)state;
+	clock_set(86400);
+	runs_sweep(fake.service);
+	assert_ptr_equal(service_sandbox_by_id(fake.service, shown(id).sandbox), sandbox); /* a process will come */
+	assert_int_equal(try_remove(sandbox), 0);
+	runs_sweep(fake.service);
+	clock_set(86400);
+	runs_sweep(fake.service);
+	assert_int_equal(shown(id).state, RUN_RUNNING);
+	clock_set(-5 * 86400);
+	runs_sweep(fake.service);
+	assert_int_equal(shown(id).state, RUN_RUNNING);
+	fake.wall += NP_RUN_LOST_S * 1000000ull;
+	runs_sweep(fake.service);
+	assert_int_equal(shown(id).state, RUN_FAILED);
+}
+
 static void test_lost(void **state)
 {
 	uint64_t id = asked("a/b", CLASS_NONE), published = asked("a/b", CLASS_NONE);
@@ -293,6 +365,8 @@ int main(void)
 		fake_test(test_class_comes_back),
 		fake_test(test_write_waits),
 		fake_test(test_time_is_over),
+		fake_test(test_time_is_over_by_a_clock_that_jumps),
+		fake_test(test_running_by_a_clock_that_jumps),
 		fake_test(test_lost),
 		fake_test(test_lost_before_a_restart),
 		fake_test(test_deserted),

@@ -346,6 +346,43 @@ static void test_made_sandbox_was_used_before_anybody_looked(void **state)
 	assert_nothing_left();
 }
 
+/* A clock that is set makes nothing old: whoever asked for it still comes. */
+static void test_made_sandbox_while_the_clock_is_set(void **state)
+{
+	static const int64_t by[] = { -2000000, 86400000000 };
+	const struct sandbox_info *sandbox;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(by); i++) {
+		fake_again();
+		fake.wall += 1000000000;
+		assert_int_equal(service_session_create(fake.service, "a/temporary-1", LEVEL_PUBLIC, true, "test",
+							&(struct session_row){ 0 }, NULL),
+				 0);
+		sandbox = made("a/temporary-1");
+		fake.wall += (uint64_t)by[i];
+		fake.set_us += (uint64_t)by[i];
+		service_sweep(fake.service);
+		assert_int_equal(service_sandboxes_count(fake.service), 1);
+		fake.wall += NP_RUN_START_S * 1000000ull + 1; /* the control: nobody came */
+		service_sweep(fake.service);
+		assert_int_equal(service_sandboxes_count(fake.service), 0);
+		/* Over a restart, one that was made in what is the future now begins again. */
+		sandbox = made("a/b");
+		fake_stop();
+		fake.wall -= 1000000;
+		fake.set_us -= 1000000;
+		fake_start();
+		assert_int_equal(service_recover(fake.service, &fake.failure), 0);
+		service_sweep(fake.service);
+		assert_int_equal(service_sandboxes_count(fake.service), 1);
+		fake.wall += 5000001;
+		service_sweep(fake.service);
+		assert_int_equal(service_sandboxes_count(fake.service), 0);
+	}
+	(void)sandbox;
+}
+
 static void test_sweep_sees_it_too(void **state)
 {
 	(void)state;
@@ -443,6 +480,7 @@ int main(void)
 		fake_test(test_remove_of_a_cgroup_that_is_gone),
 		fake_test(test_made_sandbox_goes_when_it_empties),
 		fake_test(test_made_sandbox_was_used_before_anybody_looked),
+		fake_test(test_made_sandbox_while_the_clock_is_set),
 		fake_test(test_sweep_sees_it_too),
 		fake_test(test_adopted_stays_until_its_cgroup_is_gone),
 		fake_test(test_errors_prove_nothing),
