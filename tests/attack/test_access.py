@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Who may call: roles by the peer's user and group, every route times every role, and what somebody with a role tries beyond it.
 The control of each attack is the operator, or the owner, for whom the same call works."""
+import contextlib
 import json
 import os
 import pty
@@ -51,6 +52,20 @@ for method, path, body in json.load(sys.stdin):
         out.append([0, str(e)])
     finally: c.close()
 print(json.dumps(out))
+"""
+
+
+FEEDS = """
+import http.client, json, socket, sys
+connections, out = [], []
+for _ in range(int(sys.argv[3])):
+    c = http.client.HTTPConnection("np")
+    c.sock = socket.socket(socket.AF_UNIX); c.sock.settimeout(60); c.sock.connect(sys.argv[1])
+    c.request("GET", sys.argv[2])
+    out.append(c.getresponse().status)
+    connections.append(c)
+print(json.dumps(out), flush=True)
+sys.stdin.read()
 """
 
 
@@ -728,3 +743,28 @@ def test_root_has_not_started_what_its_launcher_starts_for_others(daemon, how):
     daemon.api.ok("POST", "/v1/sandboxes", {"session": session, "keep": True})  # by root, for itself
     assert call(daemon, "root", "POST", f"/v1/runs/{waits()}/reject", {"reason": "a test"})[0] == 403
     daemon.api.ask("DELETE", f"/v1/sessions/{session}")
+
+
+@contextlib.contextmanager
+def feeds(daemon, person, path, count):
+    """Feeds of that person, open until the end; (those that they got, the other answers)."""
+    p = subprocess.Popen(words(daemon, person, [base.PYTHON, "-I", "-c", FEEDS, socket_of(daemon, person), path, count]), stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE, text=True)
+    try:
+        got = json.loads(p.stdout.readline())
+        yield got.count(200), sorted(set(got) - {200})
+    finally:
+        base.reap(p)
+
+
+def test_operators_can_follow_whoever_else_does(daemon, things):
+    """Two users ask for all feeds that there are, 64 each."""
+    mine = things["alice"]["session"]
+    with feeds(daemon, "platform", f"/v1/events?follow=1&session={mine}", 64) as one, feeds(daemon, "reader", "/v1/events?follow=1", 64) as two:
+        assert one == (64, []), one
+        assert two == (32, [429]), two
+        for person in ("root", "operator"):
+            with feeds(daemon, person, "/v1/events?follow=1", 16) as got:
+                assert got == (16, []), (person, got)
+    with feeds(daemon, "reader", "/v1/events?follow=1", 64) as two:
+        assert two == (64, []), "a bound of its own"

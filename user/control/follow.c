@@ -201,6 +201,23 @@ static void follow_reap(struct follow_set *set)
 			follower_end(f);
 }
 
+static bool is_operator(const struct peer *peer)
+{
+	return peer->uid == 0 || (peer->roles & ROLE_OPERATOR);
+}
+
+/* Whoever watches over the others is not kept out by them. */
+static bool follow_has_room(const struct follow_set *set, const struct peer *peer)
+{
+	unsigned own = 0, others = 0;
+
+	for (const struct follower *f = set->first; f; f = f->next) {
+		own += f->feed && f->peer.uid == peer->uid;
+		others += f->feed && !is_operator(&f->peer);
+	}
+	return own < NP_FOLLOWERS_PER_USER && (is_operator(peer) || others < NP_FOLLOWERS_MAX - NP_FOLLOWERS_RESERVE);
+}
+
 int follow_open(struct follow_set *set, struct MHD_Connection *connection, const struct follow_options *options,
 		struct buf *history, struct MHD_Response **ret)
 {
@@ -208,7 +225,6 @@ int follow_open(struct follow_set *set, struct MHD_Connection *connection, const
 	_free_ struct follower *f = calloc(1, sizeof(*f));
 	_buf_ struct buf match = BUF_INIT(256);
 	struct MHD_Response *response;
-	unsigned own = 0;
 	int r;
 
 	if (!f || !info)
@@ -226,9 +242,7 @@ int follow_open(struct follow_set *set, struct MHD_Connection *connection, const
 		return -ENOMEM;
 
 	follow_reap(set); /* their places may be the ones that are missing */
-	for (const struct follower *other = set->first; other; other = other->next)
-		own += other->feed && other->peer.uid == options->peer.uid;
-	if (own >= NP_FOLLOWERS_PER_USER)
+	if (!follow_has_room(set, &options->peer))
 		return -EMFILE;
 	r = event_feed_new(set->config->events, options->session, follower_wake, f, &f->feed);
 	if (r < 0)

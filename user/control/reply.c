@@ -88,8 +88,10 @@ int follow_answer(struct request *rq, const struct follow_options *options, stru
 	int r = follow_open(rq->follows, rq->connection, options, history, &stream);
 
 	if (r == -EMFILE)
-		return failure_put(ret_failure, r, NP_R_TOO_MANY, "user %u has %d followers connected, or all have %d",
-				   (unsigned)rq->peer.uid, NP_FOLLOWERS_PER_USER, NP_FOLLOWERS_MAX);
+		return failure_put(ret_failure, r, NP_R_TOO_MANY,
+				   "user %u has %d followers connected, or all have %d, of which %d are operators'",
+				   (unsigned)rq->peer.uid, NP_FOLLOWERS_PER_USER, NP_FOLLOWERS_MAX,
+				   NP_FOLLOWERS_RESERVE);
 	if (r < 0)
 		return failure_put(ret_failure, r, NP_R_FAILED, "the stream could not be opened");
 	*ret = (struct answer){ .status = 200, .type = "application/x-ndjson", .stream = stream };

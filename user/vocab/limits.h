@@ -51,6 +51,7 @@
 #define NP_HISTORY_EMPTY \
 	4096 /* accounts there of sessions without an event, which say what was not kept; of more, the oldest become one */
 #define NP_FOLLOWERS_MAX 128 /* open event feeds */
+#define NP_FOLLOWERS_RESERVE 32 /* of them, those that only operators get, root among them: others never hold the rest and these */
 #define NP_FOLLOWERS_PER_USER \
 	64 /* of one user, and as many streams of output and notices: what a feed has unread is in memory */
 #define NP_FEED_BYTES	    (512u << 10) /* unread bytes of one feed before it skips, and says how many it skipped */
