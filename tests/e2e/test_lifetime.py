@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How long sessions, their levels and their workspaces last."""
+import contextlib
 import json
 import pathlib
 import sqlite3
@@ -10,6 +11,7 @@ import pytest
 from lib import base
 from lib.box import new_session
 from lib.store import old_store
+from lib.world import FAR
 
 CLI_USER = "alice@example.org"
 
@@ -198,6 +200,46 @@ def test_what_becomes_of_a_workspace(make_daemon, at_end):
     with tarfile.open(archives[0]) as tar:
         assert tar.extractfile("./a/b/file").read() == b"result\n" and tar.getmember("./link").issym()
     assert archives[0].stat().st_mode & 0o777 == 0o600 and "alice@example.org,work" in archives[0].name
+
+
+@pytest.fixture
+def deaf(world):
+    """A peer that takes connections and never reads; its port."""
+    p = subprocess.Popen([*world.enter(world.far), base.PYTHON, "-c", f"import socket, time; s = socket.create_server(('{FAR[4]}', 0)); "
+                          "print(s.getsockname()[1], flush=True); time.sleep(600)"], stdout=subprocess.PIPE, text=True)
+    try:
+        yield int(p.stdout.readline())
+    finally:
+        base.reap(p)
+
+
+def test_a_session_that_comes_back_while_a_sandbox_lingers(make_daemon, deaf):
+    """What its command left unsent may still arrive: the sandbox stays for that, its files do not."""
+    d = make_daemon()
+    policy_of(d, "workspaces: {at_end: remove}\n").start()
+    session = f"{CLI_USER}/lingers"
+    unsent = f"""import socket
+s = socket.create_connection(("{FAR[4]}", {deaf}), 10)
+s.setblocking(False)
+try:
+    while s.send(bytes(65536)): pass
+except BlockingIOError:
+    open("/workspace/old", "w").write("of before")
+"""
+
+    def lingering():
+        with contextlib.closing(sqlite3.connect(d.state_dir / "sessions.db")) as db:
+            return db.execute("SELECT count(*) FROM sandboxes").fetchone()[0]
+
+    d.cli("run", "--session", session, "--", base.PYTHON, "-c", unsent, check=0)
+    assert (pathlib.Path(d.api.show(session)["workspace"]) / "old").exists()
+    d.api.end(session)
+    assert lingering() == 1, "else this shows nothing"
+    p = d.cli("run", "--session", session, "--", "sh", "-c", "ls -A; echo new > new", check=0)
+    assert p.stdout == "" and lingering() >= 1
+    workspace = pathlib.Path(d.api.show(session)["workspace"])
+    d.api.wait_events(lambda got: any("removed" in e["text"] for e in got), session=session, reason="workspace_ended", timeout=30)
+    assert [path.name for path in workspace.iterdir()] == ["new"], "and that stays"
 
 
 # -- names and upgrades -------------------------------------------------------------------------------
