@@ -317,8 +317,8 @@ int run_output_get(struct request *rq, struct answer *ret, struct failure *ret_f
 	return 0;
 }
 
-/* The process that asked for the run, or that was to start it, gives it up: that is nobody's decision. */
-static bool run_is_callers(const struct request *rq)
+/* The process that asked for the run and waits, or that was to start it, gives it up: that is nobody's decision. */
+static bool run_is_given_up(const struct request *rq)
 {
 	struct failure ignored;
 	struct run_row run;
@@ -326,7 +326,8 @@ static bool run_is_callers(const struct request *rq)
 	if (rq->peer.pid <= 0) /* of a namespace that we do not see into */
 		return false;
 	return rq->config->launcher.pid(rq->config->launcher.ctx, rq->id) == rq->peer.pid ||
-	       (service_run_show(rq->config->service, rq->id, &run, &ignored) == 0 && !strcmp(run.who, rq->peer.who));
+	       (service_run_show(rq->config->service, rq->id, &run, &ignored) == 0 && !run.decided &&
+		!strcmp(run.who, rq->peer.who));
 }
 
 static int runs_decide(struct request *rq, bool approved, struct answer *ret, struct failure *ret_failure)
@@ -343,7 +344,7 @@ static int runs_decide(struct request *rq, bool approved, struct answer *ret, st
 		return r;
 	if (reason && text_check(reason, NP_REASON_TEXT_MAX, &problem) < 0)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"reason\": %s", problem);
-	r = !approved && run_is_callers(rq)
+	r = !approved && run_is_given_up(rq)
 		    ? service_run_withdraw(rq->config->service, rq->id, reason, rq->peer.who, &run, ret_failure)
 		    : service_run_decide(rq->config->service, rq->id, approved, reason ? reason : "", rq->peer.who,
 					 &run, ret_failure);

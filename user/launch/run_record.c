@@ -158,6 +158,12 @@ void run_rejected_print(const struct run *run, const json_t *answer, const char 
 {
 	if (run->json)
 		puts(text);
+	/* What whoever approved it said is not why it did not start. */
+	if (json_is_true(json_object_get(answer, "approved"))) {
+		output_clean_line(stderr, "netpawl: run: run %s was approved, and given up before it started (%s)",
+				  run->id, "run_rejected");
+		return;
+	}
 	output_clean_line(stderr, "netpawl: run: run %s was not started; %s says: %s (%s)", run->id,
 			  member_text(answer, "decided_by") ?: "?",
 			  member_text(answer, "reason") ?: "no reason was given", "run_rejected");

@@ -319,6 +319,29 @@ static void test_a_session_that_ends(void **state)
 	refused("a/b", approved, NP_R_RUN_OVER);
 }
 
+/* Given up while it waits, or when it was approved already; not when it runs. */
+static void test_given_up(void **state)
+{
+	uint64_t waits = asked("a/b", CLASS_WRITE), approved = asked("a/b", CLASS_WRITE),
+		 runs = asked("a/b", CLASS_NONE);
+	struct run_row run;
+
+	(void)state;
+	decided(approved, true);
+	started("a/b", runs);
+	assert_int_equal(service_run_withdraw(fake.service, waits, "no more", "test", &run, &fake.failure), 0);
+	assert_int_equal(run.state, RUN_REJECTED);
+	assert_string_equal(run.reason, "no more");
+	assert_string_equal(run.decider, "test");
+	assert_int_equal(service_run_withdraw(fake.service, approved, "no more", "test", &run, &fake.failure), 0);
+	assert_int_equal(run.state, RUN_REJECTED);
+	assert_string_equal(run.decider, "boss"); /* a decision stays what it was */
+	refused("a/b", approved, NP_R_RUN_OVER);
+	assert_true(service_run_withdraw(fake.service, runs, "no more", "test", &run, &fake.failure) < 0);
+	assert_int_equal(fake.failure.reason, NP_R_RUN_OVER);
+	assert_int_equal(shown(runs).state, RUN_RUNNING);
+}
+
 /* Of a daemon before: whoever waits by himself goes on, whom the daemon was to start does not. */
 static void test_launchers_of_before(void **state)
 {
@@ -373,6 +396,7 @@ int main(void)
 		fake_test(test_a_session_that_ends),
 		fake_test(test_launchers_of_before),
 		cmocka_unit_test(events_have_names_of_variables_only),
+		fake_test(test_given_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
