@@ -384,19 +384,36 @@ def attached(api, ident):
     return c, r
 
 
+def attached_lines(api, ident):
+    c, r = attached(api, ident)
+    try:
+        return [json.loads(line) for line in r.read().splitlines()]
+    finally:
+        c.close()
+
+
 def test_who_attaches_gets_every_byte(api, session):
     """More than the daemon keeps, and no text; the command waits for its reader."""
     ident = launch(api, session, "sh", "-c", "head -c 9000000 /dev/zero | tr '\\0' '\\377'; cat; echo done >&2", attach=True)
     assert send(api, ident, data="in", end=True)[0] == 200
     assert not base.for_a_while(lambda: api.ok("GET", f"/v1/runs/{ident}")["state"] == "completed", 2), "nobody reads"
-    c, r = attached(api, ident)
-    try:
-        lines = [json.loads(line) for line in r.read().splitlines()]
-    finally:
-        c.close()
+    lines = attached_lines(api, ident)
     join = lambda name: b"".join(base64.b64decode(line["base64"]) for line in lines if line["stream"] == name)
     assert join("stdout") == b"\377" * 9000000 + b"in" and join("stderr") == b"done\n"
     assert ended(api, ident)["state"] == "completed"
+
+
+@pytest.mark.parametrize("how", [{}, {"keep": True}, {"output_limit": "280KiB"}], ids=["made", "kept", "limited"])
+def test_a_slow_reader_makes_no_run_fail(api, session, how):
+    """It has ended as soon as its command has, whenever somebody reads what it wrote; of that, nothing is lost."""
+    size = 300 * 1024  # more than the daemon and its pipe take unread, and less than what is in front of them beside
+    ident = launch(api, session, "sh", "-c", f"head -c {size} /dev/zero; exit 0", attach=True, **how)
+    row = ended(api, ident)
+    assert row and row["state"] == "completed" and row["result"]["exit_code"] == 0, row
+    assert row["result"]["stdout_truncated"] == ("output_limit" in how)
+    text = b"".join(base64.b64decode(line["base64"]) for line in attached_lines(api, ident) if line["stream"] == "stdout")
+    assert text == bytes(280 * 1024 if "output_limit" in how else size)
+    assert api.ok("GET", f"/v1/runs/{ident}") == row, "nobody says otherwise later"
 
 
 @pytest.mark.parametrize("keep", [{}, {"keep": True}])

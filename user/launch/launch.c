@@ -16,6 +16,9 @@
 #include "launch/launch_internal.h"
 #include "vocab/limits.h"
 
+#define SLOW_MS 1000 /* less than NP_RUN_LOST_S by far: what nobody tells of until then counts as failed */
+_Static_assert(SLOW_MS * 3 < NP_RUN_LOST_S * 1000, "a slow reader is told of in time");
+
 static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP };
 
 static void forwarded_set(sigset_t *set)
@@ -170,13 +173,13 @@ void reports_read(struct launch *l)
 }
 
 /* Milliseconds until the time is over; -1: there is no such time. */
-static int time_left(const struct launch *l, bool running)
+static int time_left(const struct launch *l)
 {
 	uint64_t now = now_ms(), end = l->ends_ms;
 
 	if (l->ready_ms && !l->ready && (!end || l->ready_ms < end))
 		end = l->ready_ms;
-	if (!end || !running || l->result->timed_out || l->ended)
+	if (!end || l->result->timed_out || l->ended)
 		return -1;
 	if (now >= end)
 		return 0;
@@ -185,7 +188,7 @@ static int time_left(const struct launch *l, bool running)
 
 static void time_check(struct launch *l)
 {
-	if (time_left(l, true) != 0)
+	if (time_left(l) != 0)
 		return;
 	if (l->ready_ms && !l->ready) { /* process 1 says nothing: as good as dead */
 		l->gone = l->result->silent = true;
@@ -217,7 +220,7 @@ bool launch_settle(struct launch *l)
 
 	while (!l->ready && !l->failed && !is_over(l)) {
 		fds[1].fd = l->report;
-		if (poll(fds, ARRAY_SIZE(fds), time_left(l, true)) < 0 && errno != EINTR)
+		if (poll(fds, ARRAY_SIZE(fds), time_left(l)) < 0 && errno != EINTR)
 			return true;
 		reports_read(l);
 		time_check(l);
@@ -229,9 +232,37 @@ bool launch_settle(struct launch *l)
 
 static void streams_end(struct launch *l)
 {
+	l->slow_ms = now_ms() + SLOW_MS;
 	stdio_end_input(&l->stdio);
 	if (l->within) /* what the command has left there may hold its output for ever */
 		stdio_end_output(&l->stdio);
+}
+
+static void launch_over(struct launch *l)
+{
+	if (l->over)
+		return;
+	l->over = true;
+	(l->within ? launch_leave : launch_reap)(l);
+}
+
+/* Milliseconds until its reader is a slow one; -1: that was told. */
+static int slow_left(const struct launch *l)
+{
+	uint64_t now = now_ms();
+
+	return !l->slow_ms ? -1 : now >= l->slow_ms ? 0 : (int)(l->slow_ms - now);
+}
+
+static void slow_report(struct launch *l)
+{
+	l->slow_ms = 0;
+	stdio_settle(&l->stdio);
+	for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+		l->result->truncated[fd] = l->stdio.relays[fd].truncated;
+	launch_over(l);
+	if (l->order->on_slow_reader)
+		l->order->on_slow_reader(l->order->data);
 }
 
 void launch_serve(struct launch *l)
@@ -247,7 +278,7 @@ void launch_serve(struct launch *l)
 		fds[SIGNALS] = (struct pollfd){ .fd = l->signals, .events = POLLIN };
 		fds[REPORT] = (struct pollfd){ .fd = running ? l->report : -1, .events = POLLIN };
 		stdio_watch(&l->stdio, fds + RELAYS);
-		if (poll(fds, ARRAY_SIZE(fds), time_left(l, running)) < 0) {
+		if (poll(fds, ARRAY_SIZE(fds), running ? time_left(l) : slow_left(l)) < 0) {
 			if (errno == EINTR)
 				continue;
 			break;
@@ -262,8 +293,11 @@ void launch_serve(struct launch *l)
 		if (running && (fds[CHILD].revents || is_over(l))) {
 			running = false;
 			streams_end(l);
+		} else if (!running && slow_left(l) == 0) {
+			slow_report(l);
 		}
 	}
+	launch_over(l);
 }
 
 /* -- the end ------------------------------------------------------------------------------- */
@@ -382,7 +416,8 @@ void launch_run(const struct launch_order *order, struct launch_result *ret)
 		handover_free(&l.handover); /* while the command starts */
 		if (settled)
 			launch_serve(&l);
-		launch_reap(&l);
+		else
+			launch_reap(&l);
 		terminal_take_back(&l);
 	}
 	launch_finish(&l);

@@ -26,6 +26,9 @@ struct launch_order {
 	bool outlive_reader; /* output that nobody reads any more is discarded; else the command gets an error (EPIPE) */
 	/* The command has ended, its sandbox has not yet: the last moment to ask about it. May be NULL. */
 	void (*on_ended)(void *data);
+	/* It is over, and its reader is slow: the result is complete but for output that is kept, and the rest of the output goes on afterwards,
+	 * however long that takes. Not called when there is nothing to wait for. May be NULL. */
+	void (*on_slow_reader)(void *data);
 	void *data;
 };
 

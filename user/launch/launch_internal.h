@@ -25,9 +25,12 @@ struct launch {
 	bool ready;  /* confined, and about to start the command */
 	bool ended;  /* the command; its exit code is known */
 	bool failed; /* it was not started, and why is known */
-	uint64_t ends_ms;  /* when its time is over; 0: never */
-	uint64_t ready_ms; /* when it should be ready at the latest; 0: whenever */
-	pid_t foreground;  /* process group that had the terminal at the start; 0 without one */
+	bool over;   /* the result says what came of it */
+	struct usage before; /* in a kept sandbox: what it had used when the command started */
+	uint64_t slow_ms;    /* from when on whoever reads the rest is slow; 0: it runs, or that was told */
+	uint64_t ends_ms;    /* when its time is over; 0: never */
+	uint64_t ready_ms;   /* when it should be ready at the latest; 0: whenever */
+	pid_t foreground;    /* process group that had the terminal at the start; 0 without one */
 };
 
 uint64_t now_ms(void); /* CLOCK_MONOTONIC */
@@ -42,8 +45,9 @@ bool launch_prepare(struct launch *l, const struct launch_order *order, struct l
  * be made can be tried again. False: it is gone, or about to. */
 bool launch_settle(struct launch *l);
 /* Until the first process is gone, and with it every process of the sandbox; in a kept one, until the command is. Then
- * until their last output is delivered, or a signal says that nobody waits for it. */
+ * until their last output is delivered, or a signal says that nobody waits for it. The result says what came of it. */
 void launch_serve(struct launch *l);
+void launch_leave(struct launch *l); /* what launch_reap() is, for a kept sandbox */
 /* What process 1 said by now. */
 void reports_read(struct launch *l);
 void launch_reap(struct launch *l);

@@ -53,17 +53,18 @@ static void usage_less(struct usage *usage, const struct usage *before)
 	usage->memory_kills -= before->memory_kills < usage->memory_kills ? before->memory_kills : usage->memory_kills;
 }
 
-static void result_settle(void)
+void launch_leave(struct launch *of)
 {
-	struct launch_result *ret = l.result;
+	struct launch_result *ret = of->result;
 
-	ret->started = l.ready && !l.failed;
+	usage_less(&ret->usage, &of->before);
+	ret->started = of->ready && !of->failed;
 	if (ret->timed_out) {
 		ret->exit_code = LAUNCH_TIMED_OUT;
 		ret->problem[0] = '\0';
-	} else if (l.failed || l.ended) {
+	} else if (of->failed || of->ended) {
 		return;
-	} else if (l.ready) { /* with all that was in the sandbox */
+	} else if (of->ready) { /* with all that was in the sandbox */
 		ret->signal = SIGKILL;
 		ret->exit_code = 128 + SIGKILL;
 	} else {
@@ -76,7 +77,6 @@ void launch_within(const struct launch_order *order, const struct groups *groups
 		   struct launch_result *ret)
 {
 	const struct plan *plan = order->plan;
-	struct usage before;
 	int err;
 
 	if (launch_prepare(&l, order, ret)) {
@@ -85,7 +85,7 @@ void launch_within(const struct launch_order *order, const struct groups *groups
 		l.control = connection;
 		connection = -1;
 		l.report = fcntl(l.control, F_DUPFD_CLOEXEC, 3);
-		groups_usage(&l.groups, &before);
+		groups_usage(&l.groups, &l.before);
 		run_groups_sweep(order->cgroup);
 		err = l.report < 0 ? -errno : 0;
 		if (err == 0 && order->apart)
@@ -99,8 +99,8 @@ void launch_within(const struct launch_order *order, const struct groups *groups
 		if (err == 0) {
 			if (launch_settle(&l) && l.ready) /* before that no input is taken */
 				launch_serve(&l);
-			usage_less(&ret->usage, &before);
-			result_settle();
+			else
+				launch_leave(&l);
 		} else {
 			/* A process 1 that closes the connection in the middle of an order, without an answer, is
 			 * dead. An error of our own says nothing about it. */

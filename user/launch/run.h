@@ -54,6 +54,7 @@ struct run {
 
 	bool json;	/* its output is for the result */
 	bool has_ended; /* the result is one */
+	bool reported;	/* and on record, or the daemon does not take it */
 	bool has_identity, has_trust;
 };
 
@@ -100,6 +101,8 @@ bool sandbox_renew(struct run *run);
 void run_clean_up(struct run *run, bool emptied);
 /* Asks the daemon what the sandbox did, when somebody wants to know: at the end of the command, while the sandbox is there. */
 void run_on_ended(void *data);
+/* It has ended, and its output takes time: the record is told at once. */
+void run_on_slow_reader(void *data);
 /* The same where nobody saw that end: the sandbox was ended by somebody else. */
 void run_ended(struct run *run);
 /* Still without its cgroup and the signal mask. */
@@ -126,7 +129,7 @@ void run_rejected_print(const struct run *run, const json_t *answer, const char 
 int run_remote(struct run *run);
 /* True when a signal came that would have ended us, were it not held. */
 bool run_interrupted(void);
-/* Reports to the record how it ended. */
+/* Reports to the record how it ended, once. */
 void run_report(struct run *run);
 
 json_t *run_plan_json(const struct run *run);

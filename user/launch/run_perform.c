@@ -64,6 +64,7 @@ struct launch_order run_order(struct run *run)
 				      .keep_output = run->json,
 				      .outlive_reader = run->launched,
 				      .on_ended = run_on_ended,
+				      .on_slow_reader = run_on_slow_reader,
 				      .data = run };
 }
 

@@ -343,8 +343,9 @@ void run_report(struct run *run)
 	json_t *object;
 	char path[64];
 
-	if (!run->id[0] || !run->sandbox) /* without a sandbox it was never started */
+	if (!run->id[0] || !run->sandbox || run->reported) /* without a sandbox it was never started */
 		return;
+	run->reported = true;
 	object = run_result_json(run);
 	json_object_del(object, "stdout");
 	json_object_del(object, "stderr");

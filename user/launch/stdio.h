@@ -76,6 +76,8 @@ void stdio_move(struct stdio *stdio, const struct pollfd fds[static STDIO_POLLFD
 void stdio_end_input(struct stdio *stdio);
 /* The command is gone, but others may hold its output: what was written up to now is all that is carried on. */
 void stdio_end_output(struct stdio *stdio);
+/* Nobody writes any more: of what is left of a limit each stream gets what it will, so that what is cut is known before it was read. */
+void stdio_settle(struct stdio *stdio);
 /* Our terminal has another size. */
 void stdio_resize(const struct stdio *stdio);
 /* True while output is still on its way. */

@@ -210,6 +210,30 @@ void stdio_end_output(struct stdio *stdio)
 	}
 }
 
+void stdio_settle(struct stdio *stdio)
+{
+	uint64_t left = stdio->left;
+
+	/* Without a sandbox around it, what the command has started may go on and write. */
+	if (left == STDIO_UNLIMITED || (!stdio->confined && !stdio->lasting))
+		return;
+	for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+		struct relay *relay = &stdio->relays[fd];
+		size_t waits = relay->last;
+		int n = 0;
+
+		if (relay->from < 0)
+			continue;
+		if (!relay->bounded)
+			waits = ioctl(relay->from, FIONREAD, &n) == 0 && n > 0 ? (size_t)n : 0;
+		relay->truncated = relay->truncated || waits > left;
+		relay->last = waits < left ? waits : (size_t)left;
+		relay->bounded = true;
+		left -= relay->last;
+		relay_move(stdio, relay, 0, 0);
+	}
+}
+
 bool stdio_busy(const struct stdio *stdio)
 {
 	for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
