@@ -87,8 +87,8 @@ static int adopt_look_again(struct service *service, const struct sandbox *sandb
  * Of a container that was started again nobody waits for the answer: whatever keeps its network namespace from being joined (its
  * processes live in several, which they can bring about; there are too many), it is confined all the same, as one that was just born is.
  */
-static int adopt_steps(struct service *service, struct sandbox *sandbox, const char *netns, unsigned *ret_cut,
-		       struct failure *ret_failure)
+static int adopt_steps(struct service *service, struct sandbox *sandbox, const char *netns, const char *who,
+		       unsigned *ret_cut, struct failure *ret_failure)
 {
 	const struct gate *gate = &service->config.gate;
 	struct session *session = sandbox->session;
@@ -98,7 +98,7 @@ static int adopt_steps(struct service *service, struct sandbox *sandbox, const c
 	if (!r)
 		r = session_apply(service, session, ret_failure);
 	if (!r)
-		r = session_follow(service, session, ret_failure);
+		r = session_follow(service, session, who, ret_failure);
 	if (r)
 		return r;
 	r = gate->attach(gate->ctx, &sandbox->pub.cgroup);
@@ -156,7 +156,7 @@ static int adopt_in(struct service *service, struct session *session, const stru
 	}
 	sandbox->uncut = true; /* whatever its processes opened before */
 	sandbox->starting = adoption->starting;
-	r = adopt_steps(service, sandbox, adoption->netns, ret_cut, ret_failure);
+	r = adopt_steps(service, sandbox, adoption->netns, who, ret_cut, ret_failure);
 	if (r) {
 		adopt_undo(service, sandbox);
 		return r;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/sql.h"
+#include "session/raise_outcome.h"
 #include "session/service_internal.h"
 #include "vocab/limits.h"
 
@@ -99,6 +100,7 @@ static int session_forget(struct service *service, struct session *session, bool
 			  struct failure *ret_failure)
 {
 	const char *name = session->name.text;
+	const struct np_rung before = session->recorded;
 	int r;
 
 	if (session->status == SESSION_OPEN)
@@ -118,7 +120,9 @@ static int session_forget(struct service *service, struct session *session, bool
 	if (r)
 		return service_fail(ret_failure, r == -E2BIG ? NP_R_TOO_MANY : NP_R_NOT_RECORDED, r, "%s: %s", name,
 				    r == -E2BIG ? "too many levels are remembered" : sql_strerror(r));
+	rise_emit(service, session, &before, session->owed_us, "daemon");
 	session->recorded = session->stands;
+	session->owed_us = 0;
 	session->status = SESSION_NEW;
 	return level_forget(service, name, level_too, ret, ret_failure);
 }

@@ -335,7 +335,7 @@ int session_raise(struct service *service, struct session *session, const struct
 {
 	const bool is_new = session->status == SESSION_NEW;
 	_buf_ struct buf line = BUF_INIT(NP_NOTICE_LINE);
-	struct outcome o = { .before = session->recorded };
+	struct outcome o = { .before = session->recorded, .owed_us = session->owed_us };
 	struct failure failure = { 0 };
 	struct cutting cutting = { service, session, false, &o, &failure };
 	int r;

@@ -5,6 +5,7 @@
 
 #include "session/notice_file.h"
 #include "session/raise_log.h"
+#include "session/raise_outcome.h"
 #include "session/service_internal.h"
 #include "vocab/limits.h"
 
@@ -88,6 +89,15 @@ int record_check(struct service *service, const struct session *session, struct 
 	return r;
 }
 
+/* An event of a later record says since when it was owed. */
+static void session_owe(struct service *service, struct session *session, int r)
+{
+	if (!r)
+		session->owed_us = 0;
+	else if (!session->owed_us)
+		session->owed_us = service->config.wall_us();
+}
+
 int record_end(struct service *service, struct session *session, const struct record *record, int written, int checked,
 	       struct written *ret)
 {
@@ -96,6 +106,7 @@ int record_end(struct service *service, struct session *session, const struct re
 	*ret = (struct written){ .notice = !r && record->has_notice };
 	if (!r)
 		session->recorded = session->stands;
+	session_owe(service, session, r);
 	return r;
 }
 
@@ -123,6 +134,7 @@ int record_write(struct service *service, struct session *session, struct record
 		r = 0;
 	/* Worth remembering only when it starts above the bottom. */
 	session->dirty = r && session->status == SESSION_NEW && session->stands.level > LEVEL_PUBLIC;
+	session_owe(service, session, r);
 	ret->notice &= !r;
 	if (ret->notice)
 		notice_to_json(session->name.text, &record->notice, line);
@@ -140,5 +152,16 @@ int session_record(struct service *service, struct session *session)
 	r = record_write(service, session, &record, &written, &line);
 	if (written.notice)
 		session_publish_new(service, session, &line);
+	return r;
+}
+
+int session_record_rise(struct service *service, struct session *session, const char *who)
+{
+	const struct np_rung before = session->recorded;
+	const uint64_t owed_us = session->owed_us;
+	int r = session_record(service, session);
+
+	if (!r)
+		rise_emit(service, session, &before, owed_us, who);
 	return r;
 }

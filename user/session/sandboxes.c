@@ -76,21 +76,24 @@ int sandbox_record(struct service *service, struct sandbox *sandbox)
 	return r;
 }
 
-int session_follow(struct service *service, struct session *session, struct failure *ret_failure)
+int session_follow(struct service *service, struct session *session, const char *who, struct failure *ret_failure)
 {
+	struct event event = { .reason = NP_R_NOT_RECORDED, .who = who };
 	int r;
 
 	if (np_rung_equal(&session->stands, &session->recorded))
 		return 0;
-	r = session_record(service, session);
+	r = session_record_rise(service, session, who);
 	questions_raised(service, session);
-	if (r)
-		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "%s: %s", session->name.text, sql_strerror(r));
-	return 0;
+	if (!r)
+		return 0;
+	event.text = sql_strerror(r);
+	service_emit(service, &event, session, NULL);
+	return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "%s: %s", session->name.text, event.text);
 }
 
 /* Records and raises what cgroup_make() made. On failure the sandbox is abandoned. */
-static int make_finish(struct service *service, struct sandbox *sandbox, struct failure *ret_failure)
+static int make_finish(struct service *service, struct sandbox *sandbox, const char *who, struct failure *ret_failure)
 {
 	struct session *session = sandbox->session;
 	char id[NP_SANDBOX_ID_MAX + 1];
@@ -104,7 +107,7 @@ static int make_finish(struct service *service, struct sandbox *sandbox, struct 
 	memcpy(id, sandbox->pub.id, sizeof(id));
 	r = session_apply(service, session, ret_failure);
 	if (!r)
-		r = session_follow(service, session, ret_failure);
+		r = session_follow(service, session, who, ret_failure);
 	if (!r)
 		return 0;
 	/* session_apply() may have ended it: it is looked up again. */
@@ -159,7 +162,7 @@ static int make_in(struct service *service, struct session *session, const struc
 	sandbox->pub.kept = kind == SANDBOX_KEPT;
 	sandbox->pub.parent = kind == SANDBOX_PARENT;
 	sandbox->pub.born = sandbox->placed = kind == SANDBOX_BORN;
-	r = make_finish(service, sandbox, ret_failure);
+	r = make_finish(service, sandbox, who, ret_failure);
 	if (r)
 		return r;
 	r = kind == SANDBOX_KEPT ? kept_make(service, sandbox) : 0;

@@ -302,7 +302,7 @@ static int session_end(struct service *service, struct session *session, const c
 	r = sandboxes_end(service, session, who, ret_failure);
 	if (r || session->status == SESSION_ENDED)
 		return r;
-	r = session_record(service, session); /* a raise that is still to be recorded */
+	r = session_record_rise(service, session, "daemon"); /* a raise that is still to be recorded */
 	due = service->config.lifetime.at_end != WORKSPACE_KEEP && !session->temporary;
 	if (!r)
 		r = session->temporary

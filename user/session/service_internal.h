@@ -44,6 +44,7 @@ struct session {
 	enum session_status status;
 	struct np_rung stands;	 /* holds from now on, recorded or not */
 	struct np_rung recorded; /* on disk; for a new session what it starts from */
+	uint64_t owed_us;	 /* since when it stands higher than could be recorded; 0: it does not */
 	bool dirty;		 /* a new session's level could not be recorded: it must not be forgotten */
 	bool temporary;		 /* see struct session_row */
 	bool workspace_due;	 /* see struct session_row */
@@ -287,6 +288,9 @@ int record_write(struct service *service, struct session *session, struct record
 		 struct buf *line);
 /* All of it, without a request; publishes the notice. */
 int session_record(struct service *service, struct session *session);
+/* The same, with an event that tells of the rise: nobody asks for it now. who: whose verb brought it to light; a rise that could not be recorded
+ * when it was made is nobody's any more, and its event says since when it holds. */
+int session_record_rise(struct service *service, struct session *session, const char *who);
 
 /* -- lifetime.c ------------------------------------------------------------ */
 /* Does with the workspace of an ended session what the policy says, if that is due and nobody lives there any more. */
@@ -343,7 +347,7 @@ int session_enter(struct service *service, const char *name, const char *who, st
 		  struct failure *ret_failure);
 int sandbox_record(struct service *service, struct sandbox *sandbox); /* its row, once */
 /* What the session's sandboxes say may be stricter than its record: a cgroup that the kernel knew already. */
-int session_follow(struct service *service, struct session *session, struct failure *ret_failure);
+int session_follow(struct service *service, struct session *session, const char *who, struct failure *ret_failure);
 enum sandbox_kind { SANDBOX_PLAIN, SANDBOX_KEPT, SANDBOX_PARENT, SANDBOX_BORN };
 struct sandbox_order {
 	enum sandbox_kind kind;

@@ -20,7 +20,7 @@ static void sandbox_attend(struct service *service, struct sandbox *sandbox)
 		service_emit(service, &event, session, NULL);
 	/* The kernel may have turned out to be stricter. */
 	if (session->status == SESSION_OPEN && !np_rung_equal(&session->stands, &session->recorded)) {
-		session_record(service, session);
+		session_record_rise(service, session, "daemon");
 		questions_raised(service, session);
 	}
 	session_unpin(service, session);

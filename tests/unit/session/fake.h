@@ -25,6 +25,8 @@ static inline void fake_emit(void *data, struct event *event)
 	if (event->dataset)
 		fake_log(" dataset=%s", event->dataset);
 	fake_log("\n");
+	if (event->reason == NP_R_RAISED)
+		snprintf(fake.raised, sizeof(fake.raised), "%s: %s", event->who, event->text ? event->text : "");
 }
 
 static inline void fake_notice(void *data, const struct notice_facts *facts, struct buf *out)

@@ -56,6 +56,7 @@ struct fake {
 	bool shows_inspectors;
 	char log[16384];
 	size_t log_len;
+	char raised[256]; /* of the last event about a raise: who, and why */
 	int steps;	  /* fallible steps since the last fake_reset() */
 	int fail_at;	  /* the step that fails; 0: none */
 	bool failed;	  /* it was reached */

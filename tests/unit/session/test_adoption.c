@@ -159,10 +159,35 @@ static void test_adopt_of_what_the_kernel_knows_as_stricter(void **state)
 	cg->rung.mode = NP_NONE;
 	cg->rung.generation = 9;
 	made("a/b");
+	fake_reset(0);
 	assert_int_equal(adopted("a/b", "/cg/agent")->rung.mode, NP_NONE);
+	/* On record like any other raise, and with what is true of it. */
+	assert_non_null(strstr(fake.log, "event raised\n"));
+	assert_string_equal(fake.raised, "test: the kernel held a cgroup of it tighter than its record");
 	assert_int_equal(stored("a/b").rung.mode, NP_NONE); /* its session has one mode: the stricter */
 	assert_int_equal(fake_by_id(102)->rung.mode, NP_NONE);
 	assert_int_equal(fake_by_id(102)->rung.generation, 9);
+}
+
+static void test_a_raise_by_adoption_that_cannot_be_recorded(void **state)
+{
+	struct fake_cgroup *cg = fake_add("/cg/agent");
+
+	(void)state;
+	cg->populated = cg->held = true;
+	cg->rung = (struct np_rung){ .level = LEVEL_SECRET, .mode = NP_NONE, .generation = 9 };
+	made("a/b");
+	fake.disk_full = true;
+	fake_reset(0);
+	assert_true(try_adopt("a/b", "/cg/agent") < 0);
+	assert_non_null(strstr(fake.log, "event not_recorded"));
+	assert_null(strstr(fake.log, "event raised"));
+	fake.disk_full = false;
+	fake.wall += 5000000;
+	fake_reset(0);
+	assert_int_equal(try_adopt("a/b", "/cg/agent"), 0);
+	assert_non_null(strstr(fake.log, "event raised"));
+	assert_non_null(strstr(fake.raised, "daemon: in force since 1970-01-01T00:00:01"));
 }
 
 int main(void)
@@ -176,6 +201,7 @@ int main(void)
 		fake_test(test_adopt_looks_again_behind_the_gate),
 		fake_test(test_adopt_of_an_empty_cgroup_is_undone),
 		fake_test(test_adopt_of_what_the_kernel_knows_as_stricter),
+		fake_test(test_a_raise_by_adoption_that_cannot_be_recorded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

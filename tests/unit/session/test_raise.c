@@ -432,6 +432,57 @@ static void test_unrecorded_raise_is_a_floor_without_sandboxes(void **state)
 	assert_int_equal(stored("c/d").rung.level, LEVEL_SECRET);
 }
 
+/* Whatever records it in the end, an event tells of it then, and says since when it has been in force: the sweep, who makes a sandbox and
+ * has raised nothing, the end of the session. */
+static void test_what_is_recorded_later_is_told_then(void **state)
+{
+	static const char since[] = "daemon: in force since 1970-01-01T00:00:01";
+
+	(void)state;
+	for (int by = 0; by < 3; by++) {
+		fake_again();
+		fake_add("/cg/agent");
+		adopted("a/b", "/cg/agent");
+		fake_by_id(101)->refuse_raise = true; /* so that the sweep has it to care for */
+		fake.disk_full = true;
+		assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), -ENOMEM);
+		assert_null(strstr(fake.log, "event raised"));
+		fake.wall += 5000000;
+		fake_by_id(101)->refuse_raise = false;
+		service_sweep(fake.service); /* in force everywhere by now, and still not on record */
+		assert_null(strstr(fake.log, "event raised"));
+		assert_int_equal(stored("a/b").rung.level, LEVEL_PUBLIC);
+		fake.disk_full = false;
+		fake_reset(0);
+		if (by == 0) {
+			sandbox_by_cgroup(fake.service, 101)->uncut = true;
+			sandbox_care(fake.service, sandbox_by_cgroup(fake.service, 101));
+			service_sweep(fake.service);
+		} else if (by == 1) {
+			made("a/b");
+		} else {
+			assert_int_equal(service_session_end(fake.service, "a/b", "test", &fake.failure), 0);
+		}
+		assert_int_equal(stored("a/b").rung.level, LEVEL_SECRET);
+		assert_non_null(strstr(fake.log, "event raised"));
+		assert_int_equal(strncmp(fake.raised, since, strlen(since)), 0);
+	}
+}
+
+/* The mode of its level by a policy that is stricter than the one before: nobody who uses the session has raised it. */
+static void test_what_the_policy_raises_is_told_as_such(void **state)
+{
+	struct session_row row;
+
+	(void)state;
+	assert_int_equal(service_session_create(fake.service, "a/b", LEVEL_PUBLIC, false, "test", &row, NULL), 0);
+	fake.modes.of[LEVEL_PUBLIC] = NP_PROXIED;
+	fake_stop();
+	fake_start();
+	assert_int_equal(made("a/b")->rung.mode, NP_PROXIED);
+	assert_string_equal(fake.raised, "daemon: by the policy its level means a stricter mode than it did");
+}
+
 static void test_failed_raise_and_failed_record(void **state)
 {
 	(void)state;
@@ -600,6 +651,8 @@ int main(void)
 		fake_test(test_unrecorded_raise_holds_and_a_retry_records_it),
 		fake_test(test_unrecorded_raise_is_a_floor_without_sandboxes),
 		fake_test(test_failed_raise_and_failed_record),
+		fake_test(test_what_is_recorded_later_is_told_then),
+		fake_test(test_what_the_policy_raises_is_told_as_such),
 		fake_test(test_any_step_may_fail),
 		fake_test(test_kernel_is_believed),
 		fake_test(test_kernel_that_does_less_is_a_failure),
