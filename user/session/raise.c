@@ -364,6 +364,12 @@ int session_raise(struct service *service, struct session *session, const struct
 
 	r = outcome_answer(session, &o, &failure);
 	outcome_emit(service, session, request, &o, &failure);
+	/* Whatever brings a session into being, or back: whoever is behind it has made it, also when what he wanted beside has failed. */
+	if (o.written.created) {
+		int noted = starter_note(service, &session->name, request->who, r ? NULL : &failure);
+
+		r = r ? r : noted;
+	}
 	if (r) {
 		if (ret_failure)
 			*ret_failure = failure;

@@ -769,6 +769,44 @@ static void test_four_eyes(void **state)
 	assert_int_equal(answers_as("uid 7 pid 8", 2), 0);
 }
 
+/* By a raise, by a sandbox that could not be made, and by bringing it back. Who raises one that is there has not made it. */
+static void test_four_eyes_of_who_makes_a_session(void **state)
+{
+	const struct sandbox_info *sandbox;
+	struct escalation raised;
+
+	(void)state;
+	policy_use("version: 1\nlevels: {PUBLIC: proxied, INTERNAL: proxied}\napproval: {four_eyes: true}\nrules: "
+		   "[{ask: ['**.example']}]\n");
+	assert_int_equal(service_escalate(fake.service, "a/b", LEVEL_INTERNAL, NULL, NULL, false, "uid 7 pid 8",
+					  &raised, &fake.failure),
+			 0);
+	assert_int_equal(service_escalate(fake.service, "a/b", LEVEL_INTERNAL, "x", NULL, false, "uid 5 pid 8", &raised,
+					  &fake.failure),
+			 0);
+	assert_int_equal(service_sandbox_make(fake.service, "a/b", "uid 9 pid 8", &sandbox, &fake.failure), 0);
+	asks(sandbox, "h.example", 1);
+	assert_int_equal(answers_as("uid 7 pid 99", 1), -EACCES);
+	assert_int_equal(answers_as("uid 9 pid 99", 1), -EACCES);
+	assert_int_equal(answers_as("uid 5 pid 99", 1), 0);
+	assert_int_equal(service_session_end(fake.service, "a/b", "uid 9 pid 8", &fake.failure), 0);
+	assert_int_equal(service_escalate(fake.service, "a/b", LEVEL_INTERNAL, NULL, NULL, false, "uid 5 pid 8",
+					  &raised, &fake.failure),
+			 0);
+	assert_int_equal(service_sandbox_make(fake.service, "a/b", "uid 9 pid 8", &sandbox, &fake.failure), 0);
+	asks(sandbox, "i.example", 2);
+	assert_int_equal(answers_as("uid 5 pid 99", 2), -EACCES);
+	assert_int_equal(answers_as("uid 6 pid 99", 2), 0);
+	/* The session is there, though the sandbox is not. */
+	fake_reset(3);
+	assert_int_not_equal(service_sandbox_make(fake.service, "c/d", "uid 7 pid 8", &sandbox, &fake.failure), 0);
+	fake_reset(0);
+	assert_int_equal(service_sandbox_make(fake.service, "c/d", "uid 9 pid 8", &sandbox, &fake.failure), 0);
+	asks(sandbox, "j.example", 3);
+	assert_int_equal(answers_as("uid 7 pid 99", 3), -EACCES);
+	assert_int_equal(answers_as("uid 6 pid 99", 3), 0);
+}
+
 /* What is for always is for every session of the user: nobody who started one of them answers so. */
 static void test_four_eyes_of_what_is_for_always(void **state)
 {
@@ -898,6 +936,7 @@ int main(void)
 		question_test(test_an_end_that_the_disk_does_not_take),
 		question_test(test_a_clock_that_jumps),
 		question_test(test_four_eyes),
+		question_test(test_four_eyes_of_who_makes_a_session),
 		question_test(test_four_eyes_of_what_is_for_always),
 		question_test(test_what_is_shown_of_a_request),
 	};
