@@ -768,3 +768,38 @@ def test_operators_can_follow_whoever_else_does(daemon, things):
                 assert got == (16, []), (person, got)
     with feeds(daemon, "reader", "/v1/events?follow=1", 64) as two:
         assert two == (64, []), "a bound of its own"
+
+
+def test_an_attached_run_is_its_readers_alone(daemon):
+    """It ends with the reader that it was started for. Another one, who may see it, neither takes its output away nor ends it by leaving;
+    the control is that reader, whose end is the run's."""
+    session = name()
+    status, answer = call(daemon, "platform", "POST", "/v1/runs", {"session": session, "command": ["sh", "-c", "read x; echo $x; sleep 1000"],
+                                                                   "launch": {"attach": True}})
+    assert status == 201, answer
+    run = answer["run"]
+    state = lambda: daemon.api.ok("GET", f"/v1/runs/{run}")["state"]
+
+    def follow(person):
+        return base.popen(words(daemon, person, [base.PYTHON, "-I", "-c", FOLLOWS, socket_of(daemon, person), f"/v1/runs/{run}/output?follow=1"]),
+                          stdout=subprocess.PIPE, text=True)
+
+    streams = [follow("operator")]  # before its reader, and beside it
+    try:
+        assert base.eventually(lambda: state() == "running")
+        assert streams[0].stdout.readline().strip() == "403"
+        streams.append(follow("platform"))
+        assert streams[1].stdout.readline().strip() == "200"
+        for person, wanted in (("root", "403"), ("platform", "429")):
+            streams.append(follow(person))
+            assert streams[-1].stdout.readline().strip() == wanted
+            base.reap(streams[-1])
+        assert not base.for_a_while(lambda: state() != "running", 2), "somebody else has left"
+        assert call(daemon, "platform", "POST", f"/v1/runs/{run}/input", {"data": "all of it\n"})[0] == 200
+        assert "base64" in streams[1].stdout.readline()
+        streams[1].kill()
+        assert base.eventually(lambda: state() == "failed", 30)
+    finally:
+        for stream in streams:
+            base.reap(stream)
+        daemon.api.ask("DELETE", f"/v1/sessions/{session}")

@@ -17,6 +17,7 @@ struct output {
 	uid_t caller;
 	size_t sent;
 	bool suspended, over;
+	bool reads; /* an attached run: it ends with this */
 };
 
 #define STREAM_BLOCK 16384
@@ -30,7 +31,8 @@ static void output_free(void *data)
 			*p = o->next;
 			break;
 		}
-	o->set->config->launcher.leave(o->set->config->launcher.ctx, o->id);
+	if (o->reads)
+		o->set->config->launcher.leave(o->set->config->launcher.ctx, o->id);
 	free(o);
 }
 
@@ -70,8 +72,10 @@ int output_open(struct output_set *set, struct MHD_Connection *connection, uint6
 		struct MHD_Response **ret)
 {
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	const struct launcher *launcher = &set->config->launcher;
 	struct output *o;
 	unsigned own = 0;
+	int r;
 
 	for (o = set->first; o; o = o->next)
 		own += o->caller == caller;
@@ -90,6 +94,11 @@ int output_open(struct output_set *set, struct MHD_Connection *connection, uint6
 	if (!*ret) {
 		free(o);
 		return -ENOMEM;
+	}
+	r = launcher->follow(launcher->ctx, id, caller, &o->reads);
+	if (r < 0) {
+		MHD_destroy_response(*ret);
+		return r;
 	}
 	set->first = o;
 	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0u); /* commands think */

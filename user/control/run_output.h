@@ -15,7 +15,8 @@ struct output_set {
 	void *data;
 };
 
-/* The response that follows the output of a run to its end. 0, -EMFILE (the caller has NP_FOLLOWERS_PER_USER) or -ENOMEM. */
+/* The response that follows the output of a run to its end. 0, -EMFILE (the caller has NP_FOLLOWERS_PER_USER),
+ * -EACCES or -EBUSY (it is attached: see struct launcher) or -ENOMEM. */
 int output_open(struct output_set *set, struct MHD_Connection *connection, uint64_t id, uid_t caller,
 		struct MHD_Response **ret);
 /* There is more, of somebody's. */

@@ -304,6 +304,15 @@ int run_output_get(struct request *rq, struct answer *ret, struct failure *ret_f
 	*ret = (struct answer){ .status = 200, .type = "application/x-ndjson" };
 	if (follow && !rq->head) {
 		r = output_open(rq->outputs, rq->connection, rq->id, rq->peer.uid, &ret->stream);
+		if (r == -EACCES)
+			return failure_put(
+				ret_failure, r, NP_R_NO_ROLE,
+				"run %.64s is attached to the user who has had it started, and user %u is another",
+				rq->args[0], (unsigned)rq->peer.uid);
+		if (r == -EBUSY)
+			return failure_put(ret_failure, r, NP_R_TOO_MANY,
+					   "run %.64s is attached: its output is for one reader, and has one",
+					   rq->args[0]);
 		if (r == -EMFILE)
 			return failure_put(ret_failure, r, NP_R_TOO_MANY, "user %u follows the output of %d runs",
 					   (unsigned)rq->peer.uid, NP_FOLLOWERS_PER_USER);

@@ -81,7 +81,9 @@ struct launcher {
 	int (*input)(void *ctx, uint64_t id, const struct run_input *input, struct failure *ret_failure);
 	/* Ends the launcher of a run, if the run was launched here, so that it starts nothing any more. */
 	void (*stop)(void *ctx, uint64_t id);
-	/* Somebody who followed its output is gone: an attached one ends with its reader. */
+	/* Somebody wants to follow its output. An attached one's is for one reader at a time, of the user who has had it started: -EACCES,
+	 * -EBUSY. *ret_reads: that is he now, and it ends when he does: leave(). */
+	int (*follow)(void *ctx, uint64_t id, uid_t caller, bool *ret_reads);
 	void (*leave)(void *ctx, uint64_t id);
 	pid_t (*pid)(void *ctx, uint64_t id);  /* of a run that was launched here and is not over; or 0 */
 	uint64_t (*run)(void *ctx, pid_t pid); /* the run that this is the launcher of; or 0 */

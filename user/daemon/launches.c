@@ -257,6 +257,22 @@ static void launches_stop(void *ctx, uint64_t id)
 		syscall(SYS_pidfd_send_signal, launch->pidfd, SIGKILL, NULL, 0);
 }
 
+static int launches_follow(void *ctx, uint64_t id, uid_t caller, bool *ret_reads)
+{
+	struct launch *launch = launch_find(ctx, id);
+
+	*ret_reads = false;
+	if (!launch || !launch->attach)
+		return launch ? 0 : -ENOENT;
+	/* What he reads is forgotten, and his end is the run's: nobody else's business. */
+	if (launch->caller != caller)
+		return -EACCES;
+	if (launch->read)
+		return -EBUSY;
+	*ret_reads = launch->read = true;
+	return 0;
+}
+
 static void launches_leave(void *ctx, uint64_t id)
 {
 	struct launch *launch = launch_find(ctx, id);
@@ -291,6 +307,7 @@ struct launcher launches_launcher(struct launches *l)
 		.start = launches_start,
 		.input = launches_input,
 		.stop = launches_stop,
+		.follow = launches_follow,
 		.leave = launches_leave,
 		.pid = launches_pid,
 		.run = launches_run,

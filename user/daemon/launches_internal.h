@@ -32,6 +32,7 @@ struct launch {
 	bool truncated;
 	uid_t caller;
 	bool attach, terminal;
+	bool read;	    /* of one that is attached: its reader is there */
 	int to;		    /* its input; -1: it has none (any more) */
 	struct buf input;   /* not taken yet */
 	bool input_waits;   /* to is watched */
