@@ -497,6 +497,28 @@ def test_a_refused_plan_is_on_record(api, session):
     assert row["state"] == "rejected" and "does not permit /etc/shadow" in row["reason"], row
 
 
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_workspace_that_cannot_be_had_is_the_reason(daemon, api, session, keep):
+    """The sandbox is refused, before or after the run has started: the record says why, at once."""
+    user, own = session.split("/")
+    workspace = Path(api.ok("GET", "/v1/launch")["data_dir"]) / user
+    workspace.mkdir(parents=True, exist_ok=True)
+    (workspace / own).write_text("in its place")
+    try:
+        row = ended(api, launch(api, session, "true", **({"keep": True} if keep else {})))
+        why = row["reason"] if keep else row["result"]["problem"]
+        assert row["state"] == ("rejected" if keep else "failed") and "something else is in its place" in why, row
+        assert keep or row["result"]["exit_code"] == 125
+        assert base.eventually(lambda: not api.sandboxes(session))
+        got = subprocess.run([*daemon.world.enter(), str(base.NETPAWL), "run", "--class", "none", *(["--keep"] if keep else []), "--session", session,
+                              "--", "true"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                             env=base.env(NETPAWL_SOCKET=str(daemon.socket)))
+        assert got.returncode in (2, 125) and "run_over" not in got.stderr, got
+        assert not api.ok("GET", f"/v1/runs?session={session}&state=pending")["runs"]
+    finally:
+        (workspace / own).unlink()
+
+
 @pytest.mark.parametrize("n", range(3))
 def test_cancel_in_a_kept_sandbox(daemon, api, session, n):
     """What forks wildly and leaves its session dies whole, at any time of its life; its sibling does not notice."""

@@ -11,7 +11,10 @@
 #include "control/json_objects.h"
 #include "control/reply.h"
 #include "control/url_text.h"
+#include "reason.h"
 #include "vocab/limits.h"
+
+#define RUN_EXIT_FAILED 125 /* netpawl run's own: the command never started */
 
 /* Where a made sandbox lives, and as whom. */
 static int workspace_find(const struct request *rq, const struct sandbox_info *sandbox, bool alone,
@@ -67,6 +70,19 @@ static int network_describe(const struct request *rq, const struct sandbox_info 
 		       : 0;
 }
 
+/* What its sandbox lacks ends a run that has started: nobody who could tell of it will run anything there. */
+static void run_fails(struct request *rq, uint64_t id, const struct failure *failure)
+{
+	_json_ json_t *object =
+		json_pack("{s:i,s:o}", "exit_code", RUN_EXIT_FAILED, "problem",
+			  json_text(failure->text[0] ? failure->text : reason_sentence(failure->reason)));
+	_free_ char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+	struct failure ignored;
+	struct run_row row;
+
+	service_run_end(rq->config->service, id, RUN_FAILED, text ? text : "{}", rq->peer.who, &row, &ignored);
+}
+
 /* run NULL: for none, so the session's mode is all that holds. clean: whoever asks starts processes that bring nothing
  * along, as the launcher does; so do those of runs and of kept sandboxes. enters: and start them in the sandbox's own network
  * namespace, if it has one. */
@@ -101,6 +117,8 @@ static int sandboxes_make(struct request *rq, const char *session, const char *r
 	if (object && enters)
 		r = network_describe(rq, sandbox, made, object, ret_failure);
 	if (r < 0) {
+		if (run)
+			run_fails(rq, id, ret_failure);
 		if (made)
 			service_sandbox_remove(service, sandbox->id, rq->peer.who, &ignored);
 		return r;

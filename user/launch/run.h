@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 
+#include "api_client/api.h"
 #include "base/fs.h"
 #include "vocab/limits.h"
 #include "launch/launch.h"
@@ -123,6 +124,8 @@ int run_option_json(json_t *object, const struct run_option *option, struct run_
 void run_waits_print(const struct run *run);
 /* It is not to be started, for that reason, which is told to whoever asked for it. */
 void run_withdraw(const struct run *run, const char *reason);
+/* The daemon has refused what it needs: that is why it does not run. */
+void run_refused_note(struct run *run, const struct api_answer *answer);
 /* Why it does not run. */
 void run_rejected_print(const struct run *run, const json_t *answer, const char *text);
 /* The whole run, by the daemon's launcher, for who is not root; its exit code. */

@@ -63,8 +63,10 @@ static int keep_request(struct keep *k, const char *id)
 
 	if (code == CLI_OK)
 		code = api_call(run->socket, run->session, "POST", "/v1/sandboxes", body, &answer);
-	if (code != CLI_OK)
+	if (code != CLI_OK) {
+		run_refused_note(run, &answer);
 		return code;
+	}
 	json_decref(k->answer);
 	k->answer = json_incref(answer.json);
 	return CLI_OK;

@@ -109,6 +109,8 @@ static int run_sandboxed(struct run *run)
 		}
 		run_ended(run);
 	}
+	if (run->id[0] && !run->sandbox && result->problem[0]) /* it has not started, and that is why */
+		run_withdraw(run, result->problem);
 	run_report(run);
 	run_clean_up(run, result->started && run->isolated);
 	return result->exit_code;

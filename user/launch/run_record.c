@@ -143,14 +143,30 @@ static void path_of(const struct run *run, const char *verb, char path[static 64
 
 void run_withdraw(const struct run *run, const char *reason)
 {
-	_api_answer_ struct api_answer answer = { 0 };
+	cleanup(client_answer_free) struct client_answer answer = { 0 };
 	json_t *text =
 		json_sprintf("%.*s", NP_REASON_TEXT_MAX, reason); /* NULL: it names something that is not UTF-8 */
+	_json_ json_t *body = json_pack("{s:o}", "reason", text ? text : json_string("it was refused"));
+	_free_ char *words = body ? json_dumps(body, JSON_COMPACT) : NULL;
 	char path[64];
+	int err;
 
 	path_of(run, "/reject", path);
-	api_call(run->socket, "run", "POST", path,
-		 json_pack("{s:o}", "reason", text ? text : json_string("it was refused")), &answer);
+	err = words ? client_call(run->socket, "POST", path, words, &answer) : -ENOMEM;
+	if (err < 0)
+		api_unreachable(run->socket, "run", err);
+	else if (answer.status / 100 != 2 && answer.status != 409) /* it is over by now, as it was to be */
+		api_refused("run", answer.status, answer.body.data);
+}
+
+void run_refused_note(struct run *run, const struct api_answer *answer)
+{
+	_json_ json_t *json = answer->text ? json_loads(answer->text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	const char *sentence = member_text(json, "message"), *detail = member_text(json, "detail");
+
+	if (sentence)
+		snprintf(run->result.problem, sizeof(run->result.problem), "%s%s%s", sentence,
+			 detail && *detail ? ": " : "", detail ? detail : "");
 }
 
 /* Why it does not run. */
@@ -346,6 +362,9 @@ void run_report(struct run *run)
 	if (!run->id[0] || !run->sandbox || run->reported) /* without a sandbox it was never started */
 		return;
 	run->reported = true;
+	if (!run->result.started && !run->result.timed_out && !run->result.problem[0])
+		snprintf(run->result.problem, sizeof(run->result.problem),
+			 "it could not be prepared; its output says why");
 	object = run_result_json(run);
 	json_object_del(object, "stdout");
 	json_object_del(object, "stderr");

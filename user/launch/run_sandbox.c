@@ -66,16 +66,20 @@ int run_facts_get(struct run *run)
 	return code == CLI_OK ? run_facts_take(run, answer.json) : code;
 }
 
-static int run_sandbox_post(const struct run *run, const char *path, json_t *packed, struct api_answer *ret)
+static int run_sandbox_post(struct run *run, const char *path, json_t *packed, struct api_answer *ret)
 {
 	json_t *body;
 	int code = api_body(run->session, packed, &body);
 
 	*ret = (struct api_answer){ 0 };
-	return code == CLI_OK ? api_call(run->socket, run->session, "POST", path, body, ret) : code;
+	if (code == CLI_OK)
+		code = api_call(run->socket, run->session, "POST", path, body, ret);
+	if (code != CLI_OK)
+		run_refused_note(run, ret);
+	return code;
 }
 
-static int purpose_put(const struct run *run)
+static int purpose_put(struct run *run)
 {
 	_api_answer_ struct api_answer answer = { 0 };
 	_free_ char *path = api_session_path(run->session, "/context");
@@ -83,7 +87,11 @@ static int purpose_put(const struct run *run)
 	int code =
 		path ? api_body(run->session, json_pack("{s:s}", "purpose", run->options.purpose), &body) : CLI_REFUSED;
 
-	return code == CLI_OK ? api_call(run->socket, run->session, "PUT", path, body, &answer) : code;
+	if (code == CLI_OK)
+		code = api_call(run->socket, run->session, "PUT", path, body, &answer);
+	if (code != CLI_OK)
+		run_refused_note(run, &answer);
+	return code;
 }
 
 int session_make(struct run *run)
