@@ -395,7 +395,7 @@ def test_a_section_that_is_wrong(tmp_path, section, told):
 
 def run(daemon, person, *argv, check=None, env=None, **kw):
     p = subprocess.run(words(daemon, person, [base.NETPAWL, "run", *argv]), capture_output=True, timeout=180,
-                       env=base.env(NETPAWL_SOCKET=str(daemon.socket), USER="alice", **(env or {})), **kw)
+                       env=base.env(NETPAWL_SOCKET=str(daemon.socket), **{"USER": "alice", **(env or {})}), **kw)
     assert check is None or p.returncode == check, p
     return p
 
@@ -414,6 +414,12 @@ def test_netpawl_run_works_for_a_platform(daemon):
     assert got["stdout"] == "out\n" and got["exit_code"] == 4
     got = json.loads(run(daemon, "platform", "--json", "--", "true", input=b"", check=0).stdout)
     assert got["session"].startswith("alice/run-")  # none that is forgotten
+    for options in (["--class", "read_only"], ["--purpose", "a test"], ["--level", "INTERNAL"]):
+        got = json.loads(run(daemon, "platform", "--json", *options, "--", "echo", "through", input=b"", check=0).stdout)
+        assert got["stdout"] == "through\n" and got["session"].startswith("alice/run-")
+        assert daemon.api.ok("GET", f"/v1/sessions/{got['session']}")["ended"], "it goes with its run"
+        p = run(daemon, "platform", *options, "--", "echo", "through", input=b"", env={"USER": "bob"}, check=125)
+        assert p.stdout == b"" and b"no_role" in p.stderr and b"--session" in p.stderr, "a name that is not the platform's"
     assert run(daemon, "platform", "--session", session, "--", "no-such-command", input=b"", check=127)
 
 

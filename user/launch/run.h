@@ -91,6 +91,8 @@ void run_free(struct run *run);
 
 /* A sandbox makes its session by itself; a run on record and a level need one before. */
 int session_make(struct run *run);
+/* A call about its session. The body (NULL: it is not UTF-8) is taken over; answer is to be freed in any case. */
+int run_post(struct run *run, const char *path, json_t *body, struct api_answer *ret);
 int sandbox_make(struct run *run);
 /* Notes which sandbox the daemon's answer is about, and forgets it again. */
 int sandbox_take(struct run *run, const json_t *answer);

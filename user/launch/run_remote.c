@@ -94,14 +94,11 @@ static int remote_ask(struct remote *remote)
 {
 	_api_answer_ struct api_answer answer = { 0 };
 	struct run *run = remote->run;
-	json_t *body;
-	int code = api_body("run",
+	int code = run_post(run, "/v1/runs",
 			    json_pack("{s:s,s:s*,s:o,s:o}", "session", run->session, "class", run->options.class,
 				      "command", run_command_json(run->command), "launch", launch_json(remote)),
-			    &body);
+			    &answer);
 
-	if (code == CLI_OK)
-		code = api_call(run->socket, run->session, "POST", "/v1/runs", body, &answer);
 	if (code != CLI_OK)
 		return code;
 	snprintf(run->id, sizeof(run->id), "%lld", member_number(answer.json, "run"));

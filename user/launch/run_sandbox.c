@@ -9,6 +9,7 @@
 #include "api_client/api.h"
 #include "launch/run.h"
 #include "reason.h"
+#include "vocab/words.h"
 
 /* What nobody in a sandbox may see: the record, other workspaces, the pins and the control socket. */
 static void hidden_note(struct run *run)
@@ -66,7 +67,7 @@ int run_facts_get(struct run *run)
 	return code == CLI_OK ? run_facts_take(run, answer.json) : code;
 }
 
-static int run_sandbox_post(struct run *run, const char *path, json_t *packed, struct api_answer *ret)
+int run_post(struct run *run, const char *path, json_t *packed, struct api_answer *ret)
 {
 	json_t *body;
 	int code = api_body(run->session, packed, &body);
@@ -76,6 +77,8 @@ static int run_sandbox_post(struct run *run, const char *path, json_t *packed, s
 		code = api_call(run->socket, run->session, "POST", path, body, ret);
 	if (code != CLI_OK)
 		run_refused_note(run, ret);
+	if (ret->status == 403 && strstr(ret->text, reason_token(NP_R_NO_ROLE)) && run->session == run->own_session)
+		fputs("netpawl: run: without --session it runs in one of $USER's: name one that you may use\n", stderr);
 	return code;
 }
 
@@ -105,16 +108,18 @@ int session_make(struct run *run)
 	run->session_ours = run->session == run->own_session;
 	if (!run->options.level && !run->options.class && !run->options.purpose)
 		return CLI_OK;
-	code = run_sandbox_post(run, "/v1/sessions",
-				json_pack("{s:s,s:b}", "session", run->session, "temporary", (int)run->session_ours),
-				&made);
+	/* Only root's is one that is forgotten: session_name_make(). Others' are sessions like any, which we end all the same. */
+	code = run_post(
+		run, "/v1/sessions",
+		json_pack("{s:s,s:b}", "session", run->session, "temporary", run->session_ours && geteuid() == 0),
+		&made);
 	if (code == CLI_NO_DAEMON)
 		run->session_ours = false; /* said once; what it may have made is temporary, and swept */
 	if (code == CLI_OK && run->options.purpose)
 		code = purpose_put(run);
 	if (code != CLI_OK || !run->options.level)
 		return code;
-	return run_sandbox_post(run, path, json_pack("{s:s}", "level", run->options.level), &raised);
+	return run_post(run, path, json_pack("{s:s}", "level", run->options.level), &raised);
 }
 
 /* Without --session nobody could come back for the files: they stay in memory. */
@@ -122,11 +127,11 @@ int sandbox_make(struct run *run)
 {
 	const char *workspace = run->session_ours || !run->isolated ? "none" : NULL;
 	_api_answer_ struct api_answer answer;
-	int code = run_sandbox_post(run, "/v1/sandboxes",
-				    json_pack("{s:s,s:s*,s:s*,s:b,s:b,s:b}", "session", run->session, "workspace",
-					      workspace, "run", run->id[0] ? run->id : NULL, "clean", 1, "temporary",
-					      (int)run->session_ours, "enters_network", (int)run->isolated),
-				    &answer);
+	int code = run_post(run, "/v1/sandboxes",
+			    json_pack("{s:s,s:s*,s:s*,s:b,s:b,s:b}", "session", run->session, "workspace", workspace,
+				      "run", run->id[0] ? run->id : NULL, "clean", 1, "temporary",
+				      (int)run->session_ours, "enters_network", (int)run->isolated),
+			    &answer);
 
 	if (code == CLI_NO_DAEMON)
 		run->session_ours = false; /* said once; what it may have made is temporary, and swept */
