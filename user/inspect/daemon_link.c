@@ -138,7 +138,7 @@ static int secret_learn(struct worker *worker, struct link_secret *message, size
 
 	explicit_bzero(message, len);
 	if (!worker->secrets.n) /* no sandbox is inspected any more: tokens go with the values */
-		token_watch_free(&worker->tokens);
+		token_watch_free(worker);
 	if (r < 0 && whole)
 		log_error("the value of a credential cannot be kept: %s", strerror(-r));
 	return whole ? 0 : r;
@@ -402,7 +402,7 @@ void worker_forget(struct worker *worker)
 	proxy_logins_drop(&worker->proxy_logins);
 	proxy_logins_drop(&worker->next_proxy_logins);
 	secret_watch_free(&worker->secret_watch);
-	token_watch_free(&worker->tokens);
+	token_watch_free(worker);
 	sealer_free(worker->sealer);
 	worker->sealer = NULL;
 	secrets_keep(&worker->secrets, NULL);

@@ -44,6 +44,7 @@ static struct session *session_get(struct worker *worker, const char *name)
 	memcpy(session->name, name, strnlen(name, sizeof(session->name) - 1));
 	session->dns.name = session->name;
 	pool_init(&session->pool);
+	token_watch_come(worker, session);
 	LIST_INSERT_HEAD(&worker->sessions, session, of_worker);
 	table_add(&worker->sessions_by_name, &session->node, hash_text(&worker->key, session->name));
 	return session;
@@ -91,12 +92,13 @@ static void session_free(struct worker *worker, struct session *session, enum np
 	session_drop_kept_ca(session);
 	session_drop_placeholders(session);
 	dns_session_free(&session->dns);
+	token_watch_go(session);
 	LIST_REMOVE(session, of_worker);
 	table_remove(&worker->sessions_by_name, &session->node);
 	loop_forget(worker->loop, &session->lane);
 	free(session);
 	if (LIST_EMPTY(&worker->sessions))
-		token_watch_free(&worker->tokens);
+		token_watch_free(worker);
 }
 
 /* Reading it takes most of a millisecond, and a node has thousands of sessions of which few speak TLS: the first that does

@@ -23,6 +23,7 @@ struct session {
 	struct pool pool;
 	struct memory_sum memory;
 	struct placeholder_set *placeholders; /* session_placeholders() */
+	struct token_watch *tokens;	      /* token_watch.c's. NULL: it has none */
 	struct lane lane;		      /* what its connections have to do: sessions take turns */
 };
 

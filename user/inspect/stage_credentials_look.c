@@ -157,7 +157,7 @@ static const struct secret *token_look(struct credential_look *look, const struc
 	if (!carried_note(look, credential, true))
 		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
 					      "too many of them in one request");
-	token_watch_note(worker, look->facts.session, token);
+	token_watch_note(look->client, token);
 	return token_watch_lend(worker, token);
 }
 

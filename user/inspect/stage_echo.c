@@ -171,7 +171,7 @@ static enum stage_result on_response(struct exchange *ex, struct head *head)
 	struct secret_set *set = echo_set(ex);
 	enum stage_result r = STAGE_NEXT;
 
-	if (!ex->echo || !is_searched(ex) || (!set && !tokens_are_captured(ex) && !ex->client->worker->tokens.n))
+	if (!ex->echo || !is_searched(ex) || (!set && !tokens_are_captured(ex) && token_watch_is_empty(ex->client)))
 		return STAGE_NEXT;
 	if (set)
 		r = echo_judge(

@@ -108,7 +108,7 @@ const char *leak_report(const struct client *client, const struct secret_set *se
 
 const char *leak_report_token(const struct client *client, int found)
 {
-	return leak_send(client, token_watch_credential(client->worker, found));
+	return leak_send(client, token_watch_credential(client, found));
 }
 
 static enum stage_result leak_refuse(struct exchange *ex, struct scrubber *scrubber, const char *what, const char *name,
@@ -144,47 +144,48 @@ static enum stage_result leak_judge(struct exchange *ex, const struct secret_set
 	if (!found.token)
 		return leak_refuse(ex, secret_scrubber(worker, set), "the value",
 				   leak_report(ex->client, set, found.number), where);
-	if (token_watch_scrubber(worker, &scrubber) < 0)
+	if (token_watch_scrubber(ex->client, &scrubber) < 0)
 		return leak_fail(ex, -ENOMEM);
 	return leak_refuse(ex, scrubber, "a token", leak_report_token(ex->client, found.number), where);
 }
 
 /* Values, then tokens; *used as scrub_look() has it. */
-static struct leak_found text_look(struct worker *worker, const struct secret_set *set, const char *data, size_t len,
-				   bool end, size_t *used)
+static struct leak_found text_look(const struct client *client, const struct secret_set *set, const char *data,
+				   size_t len, bool end, size_t *used)
 {
 	size_t of_tokens;
 	int found = -1;
 
 	*used = len;
 	if (set)
-		found = scrub_look(secret_scrubber(worker, set), data, len, end, used);
+		found = scrub_look(secret_scrubber(client->worker, set), data, len, end, used);
 	if (found != -1)
 		return (struct leak_found){ found, false };
-	found = token_watch_look(worker, data, len, end, &of_tokens);
+	found = token_watch_look(client, data, len, end, &of_tokens);
 	if (of_tokens < *used)
 		*used = of_tokens;
 	return (struct leak_found){ found, true };
 }
 
-static struct leak_found fields_look(struct worker *worker, const struct secret_set *set, const struct fields *fields)
+static struct leak_found fields_look(const struct client *client, const struct secret_set *set,
+				     const struct fields *fields)
 {
 	struct scrubber *scrubber = NULL;
-	int found = set ? secret_in_fields(secret_scrubber(worker, set), fields) : -1;
+	int found = set ? secret_in_fields(secret_scrubber(client->worker, set), fields) : -1;
 
 	if (found != -1)
 		return (struct leak_found){ found, false };
-	found = token_watch_scrubber(worker, &scrubber) < 0 ? -ENOMEM : -1;
+	found = token_watch_scrubber(client, &scrubber) < 0 ? -ENOMEM : -1;
 	return (struct leak_found){ scrubber ? secret_in_fields(scrubber, fields) : found, true };
 }
 
-static struct leak_found head_look(struct worker *worker, const struct secret_set *set, const struct head *head)
+static struct leak_found head_look(const struct client *client, const struct secret_set *set, const struct head *head)
 {
-	int found = set ? secret_in_head(secret_scrubber(worker, set), head) : -1;
+	int found = set ? secret_in_head(secret_scrubber(client->worker, set), head) : -1;
 
 	if (found != -1)
 		return (struct leak_found){ found, false };
-	return (struct leak_found){ token_watch_look_head(worker, head), true };
+	return (struct leak_found){ token_watch_look_head(client, head), true };
 }
 
 /* The list of its codings, which may stand in several lines. */
@@ -231,9 +232,9 @@ static enum stage_result on_start(struct exchange *ex)
 
 	if (secret_watch(worker, &set) < 0)
 		return leak_fail(ex, -ENOMEM);
-	if (!set && !worker->tokens.n)
+	if (!set && token_watch_is_empty(ex->client))
 		return STAGE_NEXT;
-	found = head_look(worker, set, &ex->head);
+	found = head_look(ex->client, set, &ex->head);
 	if (found.number == -1 && ex->head.has_body)
 		found.number = leak_begin(ex) < 0 ? -ENOMEM : -1;
 	return leak_judge(ex, set, found, "head");
@@ -259,7 +260,7 @@ static struct leak_found look_into(struct exchange *ex, const struct secret_set 
 		if (decoded != DECODED_ALL && decoded != DECODED_MORE)
 			return (struct leak_found){ -EIO, false };
 		end = piece->end && decoded == DECODED_ALL;
-		found = text_look(worker, values, leak->plain.data, leak->plain.len, end, &used);
+		found = text_look(ex->client, values, leak->plain.data, leak->plain.len, end, &used);
 		if (found.number != -1)
 			return found;
 		if (set && !end)
@@ -283,14 +284,14 @@ static enum stage_result on_request_body(struct exchange *ex, struct piece *piec
 
 	if (secret_watch(worker, &set) < 0)
 		return leak_fail(ex, -ENOMEM);
-	if (!set && !worker->tokens.n) /* the last value was taken back */
+	if (!set && token_watch_is_empty(ex->client)) /* the last value was taken back */
 		return STAGE_NEXT;
 	if (ex->leak)
 		found = look_into(ex, set, piece);
 	else
-		found = text_look(worker, set, piece->data, piece->len, piece->end, &piece->used);
+		found = text_look(ex->client, set, piece->data, piece->len, piece->end, &piece->used);
 	if (found.number == -1 && piece->trailers)
-		found = fields_look(worker, set, piece->trailers);
+		found = fields_look(ex->client, set, piece->trailers);
 	return leak_judge(ex, set, found, "body");
 }
 

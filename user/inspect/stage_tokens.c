@@ -130,7 +130,7 @@ static int on_taken(void *ctx, const char *name, const char *text, size_t len, s
 	r = token_seal(worker->sealer, session, &token, out);
 	if (r < 0)
 		return r;
-	token_watch_note(worker, session, &token);
+	token_watch_note(ex->client, &token);
 	ex->report.tokens++;
 	snprintf(ex->report.captured, sizeof(ex->report.captured), "%s", credential->name);
 	return 0;
@@ -143,13 +143,13 @@ static bool on_seen(void *ctx, uint32_t number, struct scrub_word *ret)
 	struct tokens *tokens = ctx;
 	const struct client *client = tokens->ex->client;
 	const struct credential *credential =
-		credential_find(client->worker->policy, token_watch_credential(client->worker, (int)number));
+		credential_find(client->worker->policy, token_watch_credential(client, (int)number));
 
 	if (credential && credential->echo == ECHO_PASSES)
 		return false;
 	if (credential && credential->echo == ECHO_IS_REFUSED)
 		tokens->refused = credential->name;
-	token_watch_word(client->worker, client->sandbox->session->name, (int)number, &tokens->word);
+	token_watch_word(client, (int)number, &tokens->word);
 	*ret = (struct scrub_word){ tokens->word.data, tokens->word.len };
 	return true;
 }
@@ -174,7 +174,7 @@ static enum stage_result fields_judge(struct exchange *ex, struct fields *fields
 {
 	const struct scrub_words words = { on_seen, ex->tokens };
 	struct scrubber *scrubber = NULL;
-	int hits = token_watch_scrubber(ex->client->worker, &scrubber);
+	int hits = token_watch_scrubber(ex->client, &scrubber);
 
 	return seen_judge(ex, hits < 0 || !scrubber ? hits : secret_scrub_fields(scrubber, &words, fields));
 }
@@ -279,7 +279,7 @@ static enum stage_result on_response(struct exchange *ex, struct head *head)
 {
 	enum stage_result r;
 
-	if (!ex->echo || (!ex->tokens && !ex->client->worker->tokens.n))
+	if (!ex->echo || (!ex->tokens && token_watch_is_empty(ex->client)))
 		return STAGE_NEXT; /* its response is not searched, or there is nothing to search for */
 	if (tokens_get(ex) < 0)
 		return tokens_stop(ex, NP_R_INTERNAL, "it could not be searched for tokens");
@@ -289,7 +289,7 @@ static enum stage_result on_response(struct exchange *ex, struct head *head)
 	if (r != STAGE_NEXT || head->status < 200 || !head->has_body)
 		return r;
 	r = body_begin(ex, head);
-	if (r == STAGE_NEXT && (ex->tokens->json || ex->client->worker->tokens.n))
+	if (r == STAGE_NEXT && (ex->tokens->json || !token_watch_is_empty(ex->client)))
 		stage_wants(ex, &stage_tokens, WAY_RESPONSE, WANT_REPLACE);
 	return r;
 }
@@ -310,7 +310,7 @@ static enum stage_result json_pass(struct exchange *ex, struct piece *piece)
 	if (r < 0)
 		return tokens_fail(ex, r);
 	used = tokens->plain.len;
-	r = token_watch_scrubber(ex->client->worker, &scrubber);
+	r = token_watch_scrubber(ex->client, &scrubber);
 	if (r == 0 && scrubber)
 		r = scrub(scrubber, &words, tokens->plain.data, tokens->plain.len, piece->end, piece->out, &used);
 	result = seen_judge(ex, r);
@@ -338,7 +338,7 @@ static enum stage_result on_response_body(struct exchange *ex, struct piece *pie
 		return r;
 	if (ex->tokens->json)
 		return json_pass(ex, piece);
-	hits = token_watch_scrubber(ex->client->worker, &scrubber);
+	hits = token_watch_scrubber(ex->client, &scrubber);
 	if (hits == 0 && scrubber)
 		hits = scrub(scrubber, &words, piece->data, piece->len, piece->end, piece->out, &piece->used);
 	r = seen_judge(ex, hits);

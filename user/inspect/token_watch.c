@@ -5,51 +5,139 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inspect/worker.h"
+#include "inspect/client.h"
 #include "secrets/locked.h"
 
-#define ITEMS_SIZE (NP_TOKENS_WATCHED * sizeof(struct watched_token))
+#define ITEMS_SIZE (NP_TOKENS_ALL * sizeof(struct watched_token))
 /* Of a long one its end is searched for: there is the signature, without which the rest is worth nothing, and nothing else has it. */
 #define SEARCHED_BYTES 512
 
 struct watched_token {
-	char session[NP_LABEL_SIZE];
+	TAILQ_ENTRY(watched_token) next;
+	size_t len;	    /* of all of it */
 	struct token token; /* its value is the one below */
-	char value[NP_TOKEN_MAX];
+	char value[SEARCHED_BYTES];
 };
 
-static bool is_watched(const struct token_watch *watch, const char *session, const struct token *token)
+static struct token searched_part(const struct token *token)
 {
-	for (unsigned i = 0; i < watch->n; i++) {
-		const struct watched_token *item = &watch->items[i];
+	struct token part = *token;
 
-		if (item->token.len == token->len && memcmp(item->value, token->value, token->len) == 0 &&
-		    strcmp(item->session, session) == 0 && strcmp(item->token.credential, token->credential) == 0)
-			return true;
+	if (part.len > SEARCHED_BYTES) {
+		part.value += part.len - SEARCHED_BYTES;
+		part.len = SEARCHED_BYTES;
 	}
+	return part;
+}
+
+static bool is_watched(const struct token_watch *watch, const struct token *token)
+{
+	const struct token part = searched_part(token);
+	const struct watched_token *item;
+
+	TAILQ_FOREACH(item, &watch->tokens, next)
+		if (item->len == token->len && memcmp(item->value, part.value, part.len) == 0 &&
+		    strcmp(item->token.credential, token->credential) == 0)
+			return true;
 	return false;
 }
 
-void token_watch_note(struct worker *worker, const char *session, const struct token *token)
+static bool slots_get(struct token_slots *slots)
 {
-	struct token_watch *watch = &worker->tokens;
+	if (slots->items)
+		return true;
+	slots->items = locked_alloc(ITEMS_SIZE);
+	if (!slots->items)
+		return false;
+	TAILQ_INIT(&slots->free);
+	for (unsigned i = 0; i < NP_TOKENS_ALL; i++)
+		TAILQ_INSERT_TAIL(&slots->free, &slots->items[i], next);
+	return true;
+}
+
+static void search_drop(struct token_watch *watch)
+{
+	watch->scrubber.search = NULL;
+	search_free(watch->search);
+	watch->search = NULL;
+}
+
+static void oldest_drop(struct token_slots *slots, struct token_watch *watch)
+{
+	struct watched_token *item = TAILQ_FIRST(&watch->tokens);
+
+	TAILQ_REMOVE(&watch->tokens, item, next);
+	explicit_bzero(item, sizeof(*item));
+	TAILQ_INSERT_HEAD(&slots->free, item, next);
+	search_drop(watch); /* it has the bytes, too */
+	watch->stale = true;
+	watch->n--;
+}
+
+static void watch_free(struct token_slots *slots, struct token_watch *watch)
+{
+	while (watch->n)
+		oldest_drop(slots, watch);
+	scrubber_free(&watch->scrubber);
+	LIST_REMOVE(watch, of_worker);
+	if (watch->session)
+		watch->session->tokens = NULL;
+	free(watch);
+}
+
+static struct token_watch *watch_get(struct token_slots *slots, struct session *session)
+{
+	struct token_watch *watch = session->tokens ? session->tokens : calloc(1, sizeof(*watch));
+
+	if (!watch || session->tokens)
+		return watch;
+	TAILQ_INIT(&watch->tokens);
+	watch->session = session;
+	memcpy(watch->name, session->name, sizeof(watch->name));
+	LIST_INSERT_HEAD(&slots->watches, watch, of_worker);
+	session->tokens = watch;
+	return watch;
+}
+
+/* Whoever has most gives one back: a session that has many issued takes them from itself, and not from those that have few. */
+static void slot_free(struct token_slots *slots)
+{
+	struct token_watch *most = LIST_FIRST(&slots->watches), *watch;
+
+	LIST_FOREACH(watch, &slots->watches, of_worker)
+		if (watch->n >= most->n) /* of several the one that has had some for longest */
+			most = watch;
+	oldest_drop(slots, most);
+	if (!most->n)
+		watch_free(slots, most);
+}
+
+void token_watch_note(const struct client *client, const struct token *token)
+{
+	struct token_slots *slots = &client->worker->tokens;
+	struct session *session = client->sandbox->session;
+	const struct token part = searched_part(token);
+	struct token_watch *watch = session->tokens;
 	struct watched_token *item;
 
-	if (token->len < NP_TOKEN_WATCHED_MIN || token->len > NP_TOKEN_MAX || is_watched(watch, session, token))
+	if (token->len < NP_TOKEN_WATCHED_MIN || token->len > NP_TOKEN_MAX || (watch && is_watched(watch, token)) ||
+	    !slots_get(slots))
 		return;
-	if (!watch->items)
-		watch->items = locked_alloc(ITEMS_SIZE);
-	if (!watch->items)
+	if (watch && watch->n == NP_TOKENS_WATCHED)
+		oldest_drop(slots, watch);
+	else if (TAILQ_EMPTY(&slots->free))
+		slot_free(slots);
+	watch = watch_get(slots, session); /* it may have been the one that gave its last back */
+	if (!watch)
 		return;
-	item = &watch->items[watch->next];
-	watch->next = (watch->next + 1) % NP_TOKENS_WATCHED;
-	if (watch->n < NP_TOKENS_WATCHED)
-		watch->n++;
-	explicit_bzero(item, sizeof(*item));
-	memcpy(item->session, session, strnlen(session, sizeof(item->session) - 1));
-	memcpy(item->value, token->value, token->len);
-	item->token = *token;
+	item = TAILQ_FIRST(&slots->free);
+	TAILQ_REMOVE(&slots->free, item, next);
+	memcpy(item->value, part.value, part.len);
+	item->len = token->len;
+	item->token = part;
 	item->token.value = item->value;
+	TAILQ_INSERT_TAIL(&watch->tokens, item, next);
+	watch->n++;
 	watch->stale = true;
 }
 
@@ -59,25 +147,48 @@ const struct secret *token_watch_lend(struct worker *worker, const struct token 
 	return &worker->tokens.lent;
 }
 
-void token_watch_free(struct token_watch *watch)
+void token_watch_come(const struct worker *worker, struct session *session)
 {
-	scrubber_free(&watch->scrubber);
-	search_free(watch->search);
-	locked_free(watch->items, ITEMS_SIZE);
-	*watch = (struct token_watch){ 0 };
+	struct token_watch *watch;
+
+	LIST_FOREACH(watch, &worker->tokens.watches, of_worker) {
+		if (strcmp(watch->name, session->name) != 0)
+			continue;
+		watch->session = session;
+		session->tokens = watch;
+		return;
+	}
 }
 
-static int search_make(const struct token_watch *watch, struct search **ret)
+void token_watch_go(struct session *session)
+{
+	if (!session->tokens)
+		return;
+	search_drop(session->tokens); /* by far the most of it, and made again when it is needed */
+	session->tokens->stale = true;
+	session->tokens->session = NULL;
+	session->tokens = NULL;
+}
+
+void token_watch_free(struct worker *worker)
+{
+	struct token_slots *slots = &worker->tokens;
+
+	while (!LIST_EMPTY(&slots->watches))
+		watch_free(slots, LIST_FIRST(&slots->watches));
+	locked_free(slots->items, ITEMS_SIZE);
+	*slots = (struct token_slots){ 0 };
+}
+
+static int search_make(const struct token_watch *watch, const struct watched_token *items, struct search **ret)
 {
 	struct needle *needles = calloc((size_t)watch->n * FORMS_MAX + 1, sizeof(*needles));
+	const struct watched_token *item;
 	size_t n = 0;
 	int r = needles ? 0 : -ENOMEM;
 
-	for (unsigned i = 0; r >= 0 && i < watch->n; i++) {
-		const struct token *token = &watch->items[i].token;
-		const size_t len = token->len < SEARCHED_BYTES ? token->len : SEARCHED_BYTES;
-
-		r = forms_make(token->value + token->len - len, len, i, needles + n);
+	for (item = TAILQ_FIRST(&watch->tokens); r >= 0 && item; item = TAILQ_NEXT(item, next)) {
+		r = forms_make(item->value, item->token.len, (uint32_t)(item - items), needles + n);
 		if (r > 0)
 			n += (size_t)r;
 	}
@@ -90,15 +201,17 @@ static int search_make(const struct token_watch *watch, struct search **ret)
 	return r;
 }
 
-int token_watch_scrubber(struct worker *worker, struct scrubber **ret)
+int token_watch_scrubber(const struct client *client, struct scrubber **ret)
 {
-	struct token_watch *watch = &worker->tokens;
+	struct token_watch *watch = client->sandbox->session->tokens;
 	int r = 0;
 
+	*ret = NULL;
+	if (!watch)
+		return 0;
 	if (watch->stale) {
-		search_free(watch->search);
-		watch->search = NULL;
-		r = search_make(watch, &watch->search);
+		search_drop(watch);
+		r = search_make(watch, client->worker->tokens.items, &watch->search);
 		if (r < 0)
 			return r;
 		watch->stale = false;
@@ -108,38 +221,44 @@ int token_watch_scrubber(struct worker *worker, struct scrubber **ret)
 	return 0;
 }
 
-const char *token_watch_credential(const struct worker *worker, int number)
+bool token_watch_is_empty(const struct client *client)
 {
-	return worker->tokens.items[number].token.credential;
+	return !client->sandbox->session->tokens;
 }
 
-void token_watch_word(const struct worker *worker, const char *session, int number, struct buf *out)
+const char *token_watch_credential(const struct client *client, int number)
 {
-	const struct watched_token *item = &worker->tokens.items[number];
+	return client->worker->tokens.items[number].token.credential;
+}
+
+void token_watch_word(const struct client *client, int number, struct buf *out)
+{
+	const struct watched_token *item = &client->worker->tokens.items[number];
+	const struct sealer *sealer = client->worker->sealer;
 
 	buf_clear(out);
-	if (item->token.len > SEARCHED_BYTES || strcmp(item->session, session) != 0 || !worker->sealer ||
-	    token_seal(worker->sealer, session, &item->token, out) < 0) {
+	if (item->len > SEARCHED_BYTES || !sealer ||
+	    token_seal(sealer, client->sandbox->session->name, &item->token, out) < 0) {
 		buf_clear(out);
 		buf_puts(out, "(secret)");
 	}
 }
 
-int token_watch_look(struct worker *worker, const char *data, size_t len, bool end, size_t *ret_used)
+int token_watch_look(const struct client *client, const char *data, size_t len, bool end, size_t *ret_used)
 {
 	struct scrubber *scrubber = NULL;
 
 	*ret_used = len;
-	if (token_watch_scrubber(worker, &scrubber) < 0)
+	if (token_watch_scrubber(client, &scrubber) < 0)
 		return -ENOMEM;
 	return scrubber ? scrub_look(scrubber, data, len, end, ret_used) : -1;
 }
 
-int token_watch_look_head(struct worker *worker, const struct head *head)
+int token_watch_look_head(const struct client *client, const struct head *head)
 {
 	struct scrubber *scrubber = NULL;
 
-	if (token_watch_scrubber(worker, &scrubber) < 0)
+	if (token_watch_scrubber(client, &scrubber) < 0)
 		return -ENOMEM;
 	return scrubber ? secret_in_head(scrubber, head) : -1;
 }

@@ -95,7 +95,7 @@ static int leak_look(const struct way *way, const char *data, size_t len, bool e
 		return way_fail(way);
 	r = set ? leak_judge(way, set, scrub_look(secret_scrubber(worker, set), data, len, end, used)) : 0;
 	if (r == 0)
-		r = leak_judge(way, NULL, token_watch_look(worker, data, len, end, &of_tokens));
+		r = leak_judge(way, NULL, token_watch_look(way->tunnel->client, data, len, end, &of_tokens));
 	if (r == 0 && of_tokens < *used)
 		*used = of_tokens;
 	return r;

@@ -58,7 +58,7 @@ struct worker {
 	struct secret_watch secret_watch;	/* made of them: secret_watch.c's */
 	struct placeholder_key placeholder_key; /* what sandboxes' placeholders are made of */
 	struct sealer *sealer;			/* made of it: what tokens are sealed with. NULL: none can be */
-	struct token_watch tokens;		/* token_watch.c's */
+	struct token_slots tokens;		/* that sessions have issued or used: token_watch.c's */
 	/* Lists, each of the file that owns what is in it. */
 	struct table sandboxes; /* by cgroup */
 	struct session_list sessions;

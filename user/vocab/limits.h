@@ -307,7 +307,8 @@
 #define NP_TOKEN_MAX	     4096     /* bytes of a token that an origin issues: browsers keep no longer cookie */
 #define NP_TOKEN_NAMES	     32	      /* members of JSON, or cookies, that one credential captures */
 #define NP_TOKEN_WATCHED_MIN 16	      /* bytes of one that is searched for: origins say words ("anonymous"), too, where tokens stand */
-#define NP_TOKENS_WATCHED    32	      /* tokens that an inspector has seen last, and searches for */
+#define NP_TOKENS_WATCHED    32	      /* tokens of one session that an inspector has seen last, and searches for */
+#define NP_TOKENS_ALL	     512      /* of all its sessions, 60 KB each with what finds it */
 #define NP_TOKENS_ISSUED     64	      /* tokens of one response */
 #define NP_ISSUED_DEPTH	     128      /* of JSON that tokens are looked for in */
 #define NP_RULE_WORDS	     256      /* methods, paths or headers of one rule */

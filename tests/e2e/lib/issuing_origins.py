@@ -88,7 +88,7 @@ class Issuer(BaseHTTPRequestHandler):
             given = dict(urllib.parse.parse_qsl(body.decode())).get("refresh_token")
         if given not in self.net.refresh:
             return self.reply(400, json.dumps({"error": "invalid_grant"}).encode())
-        access, fresh = self.issue("access", int(how.get("size", 24))), self.issue("refresh")
+        access, fresh = how.get("says") or self.issue("access", int(how.get("size", 24))), self.issue("refresh")
         self.net.access.add(access)
         if not how.get("keep"):
             self.net.refresh.discard(given)
@@ -96,6 +96,8 @@ class Issuer(BaseHTTPRequestHandler):
         answer = {"token_type": "Bearer", "access_token": access, "expires_in": 3600, "refresh_token": fresh, "scope": "a b",
                   "nested": {"list": [1, {"access_token": access, "note": "access_token"}]}, "other": None}
         text = json.dumps(answer).encode()
+        if how.get("as") == "many":
+            text = json.dumps([{"access_token": self.issue("access")} for _ in range(60)]).encode()
         if how.get("as") == "form":
             return self.reply(200, urllib.parse.urlencode({"access_token": access}).encode(), kind="application/x-www-form-urlencoded")
         if how.get("as") == "object":
