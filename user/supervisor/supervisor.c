@@ -248,6 +248,7 @@ int supervisor_new(const struct supervisor_config *config, const struct buf *pol
 	TAILQ_INIT(&w->cas_wanted);
 	TAILQ_INIT(&w->cas_requested);
 	TAILQ_INIT(&w->asks);
+	TAILQ_INIT(&w->leaks);
 	for (unsigned i = 0; i < config->count; i++)
 		w->processes[i] = (struct process){ .supervisor = w, .link = -1 };
 	w->config.ledgers.count = config->count;
@@ -321,6 +322,7 @@ void supervisor_free(struct supervisor *w)
 	briefing_clear(w);
 	debug_clear(w);
 	asks_clear(w);
+	leaks_clear(w);
 	ledgers_free(w->ledgers);
 	inspector_sockets_close(&w->sockets);
 	namespaces_unlisten(w);

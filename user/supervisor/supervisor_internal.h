@@ -5,7 +5,7 @@
  * session/inspectors.h), cas.c (who makes a session's CA), ca_store.c (CAs that outlive a daemon), names_store.c (which
  * synthetic address stands for which name), ledgers.c and ledger_files.c (what they counted and reported), debug_ask.c (what they show of
  * themselves), listening.c (where they listen for sandboxes with a network of their own), asks.c (what they ask people about),
- * secrets_brief.c (values of credentials), spawn.c, config_blobs.c.
+ * leaks.c (what must not leave, and was about to), secrets_brief.c (values of credentials), spawn.c, config_blobs.c.
  */
 #pragma once
 
@@ -77,13 +77,7 @@ struct debug_question {
 };
 
 TAILQ_HEAD(ask_queue, ask);
-
-/* A value of this credential was about to leave from this sandbox. */
-struct leaked {
-	uint64_t cgroup_id;
-	char session[NP_LABEL_SIZE]; /* its own; "": not known */
-	char credential[NP_NAME_MAX + 1];
-};
+TAILQ_HEAD(leak_queue, leak);
 
 struct supervisor {
 	struct supervisor_config config;
@@ -115,8 +109,9 @@ struct supervisor {
 	struct session_brief_queue cas_wanted, cas_requested; /* the latter: the oldest first */
 	struct debug_question debug;
 	struct ask_queue asks;
-	struct leaked leaks[NP_LEAKS_WAITING]; /* leaks.c's: what has come of such, until a verb is over */
-	unsigned n_leaks;
+	struct leak_queue leaks; /* leaks.c's: what has come of such, until a verb is over, ... */
+	struct table leaks_by_what;
+	bool handing_on; /* ... and is handed on now */
 	struct process processes[NP_WORKERS_MAX];
 };
 
@@ -193,8 +188,9 @@ int namespace_find(void *ctx, uint64_t cgroup_id, struct sandbox_netns *ret);
 void namespace_drop(struct supervisor *w, uint64_t cgroup_id); /* the sandbox is gone. An unknown one is fine */
 
 /* -- leaks.c */
-int leaks_learn(struct process *from, const char *data, size_t len); /* 0, or -EPROTO */
-void leaks_receive(struct supervisor *w);			     /* hands on what has come */
+int leaks_learn(struct process *from, const char *data, size_t len); /* 0, -ENOMEM, or -EPROTO */
+void leaks_receive(struct supervisor *w); /* hands on what has come, or some of it, and the rest soon */
+void leaks_clear(struct supervisor *w);
 
 /* -- asks.c */
 int asks_learn(struct process *from, const char *data, size_t len); /* 0, -ENOMEM, or -EPROTO */

@@ -372,7 +372,7 @@
 	(256u             \
 	 << 10) /* of a body that one stage may keep back until it has seen more: what is searched for in it is shorter by far */
 #define NP_SECRET_NEEDLES  (4 * NP_CREDENTIALS_MAX * 9) /* texts that one search looks for: nine forms of each value, and of a key's token */
-#define NP_LEAKS_WAITING   64	/* secrets that were about to leave, by sandbox and credential, that wait for a verb to end */
+#define NP_LEAKS_WAITING   4096 /* secrets that were about to leave, by session and credential, that wait for a verb to end */
 #define NP_CODINGS	   2	/* content codings of one message, one upon the other: a third is for nobody's good */
 #define NP_ZSTD_WINDOW_LOG 23	/* 8 MiB: what RFC 9659 lets a server ask for; each decoder may hold as much */
 #define NP_DECODED_RATIO   1100 /* bytes that may come of one when it is decoded: gzip has 1032 at most ... */
