@@ -300,17 +300,16 @@ static void dial_run(void *data)
 	}
 }
 
-int dial_start(struct dialer *dialer, const struct host *host, uint16_t port, dial_may_fn *may, dial_done_fn *done,
-	       void *ctx, struct dial **ret)
+int dial_start(struct dialer *dialer, const struct dial_terms *terms, struct dial **ret)
 {
 	struct dial *d = calloc(1, sizeof(*d));
 
 	*d = (struct dial){ .dialer = dialer,
-			    .host = *host,
-			    .port = port,
-			    .may = may,
-			    .done = done,
-			    .ctx = ctx,
+			    .host = *terms->host,
+			    .port = terms->port,
+			    .may = terms->may,
+			    .done = terms->done,
+			    .ctx = terms->ctx,
 			    .start_ns = now_ns,
 			    .connect_ms = NP_CONNECT_MS,
 			    .task = { .fn = dial_run, .data = d } };

@@ -296,10 +296,21 @@ static bool on_may(void *ctx, const struct route *route)
 
 /* -- either --------------------------------------------------------------------------------- */
 
+static int host_dial(struct origin_dial *d, const struct host *host, uint16_t port, dial_may_fn *may,
+		     dial_done_fn *done)
+{
+	const struct dial_terms terms = {
+		.host = host, .port = port, .owner = d->terms.session->node.hash, .may = may, .done = done, .ctx = d
+	};
+	int r = dial_start(d->worker->dialer, &terms, &d->dial);
+
+	if (r == 0 && d->terms.connect_ms)
+		dial_set_connect(d->dial, d->terms.connect_ms);
+	return r;
+}
+
 static int proxy_dial(struct origin_dial *d, const struct upstream_proxy *proxy)
 {
-	int r;
-
 	d->proxy = d->result.proxy = proxy_url_keep(d->worker, proxy->url);
 	if (!d->proxy)
 		return -ENOMEM;
@@ -312,10 +323,7 @@ static int proxy_dial(struct origin_dial *d, const struct upstream_proxy *proxy)
 					       : "the name is not one that a proxy may be asked for");
 		return 0;
 	}
-	r = dial_start(d->worker->dialer, &proxy->host, proxy->port, proxy_may, on_proxy_dialled, d, &d->dial);
-	if (r == 0 && d->terms.connect_ms)
-		dial_set_connect(d->dial, d->terms.connect_ms);
-	return r;
+	return host_dial(d, &proxy->host, proxy->port, proxy_may, on_proxy_dialled);
 }
 
 int origin_dial_start(struct worker *worker, const struct origin_dial_terms *terms, struct origin_dial **ret)
@@ -336,9 +344,7 @@ int origin_dial_start(struct worker *worker, const struct origin_dial_terms *ter
 	if (proxy) {
 		r = proxy_dial(d, proxy);
 	} else {
-		r = dial_start(worker->dialer, &d->host, terms->port, on_may, on_dialled, d, &d->dial);
-		if (r == 0 && terms->connect_ms)
-			dial_set_connect(d->dial, terms->connect_ms);
+		r = host_dial(d, &d->host, terms->port, on_may, on_dialled);
 	}
 	if (r < 0) {
 		dial_free(d);

@@ -31,6 +31,7 @@ typedef void origin_dial_done_fn(void *ctx, const struct origin_dial_result *res
 struct origin_dial_terms {
 	const struct host *host;
 	uint16_t port;
+	const struct session *session; /* on whose behalf */
 	bool quiet; /* the origin says nothing before it is spoken to: bytes behind a proxy's answer are not its */
 	uint32_t connect_ms; /* how long it may take to connect; 0: as long as all may */
 	dial_may_fn *may;    /* asked for each address that is known here */

@@ -121,9 +121,12 @@ static void on_dialled(void *ctx, const struct origin_dial_result *result)
 static void tunnel_go_on(struct tunnel *tunnel)
 {
 	struct client *client = tunnel->client;
-	const struct origin_dial_terms terms = {
-		.host = &client->host, .port = client->port, .may = may_pass, .done = on_dialled, .ctx = tunnel
-	};
+	const struct origin_dial_terms terms = { .host = &client->host,
+						 .port = client->port,
+						 .session = client->sandbox->session,
+						 .may = may_pass,
+						 .done = on_dialled,
+						 .ctx = tunnel };
 
 	if (stages_connect(tunnel, &tunnel->stage) != STAGE_NEXT)
 		return;

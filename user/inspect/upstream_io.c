@@ -297,6 +297,7 @@ void upstream_dial(struct exchange *ex)
 {
 	const struct origin_dial_terms terms = { .host = &ex->host,
 						 .port = ex->port,
+						 .session = ex->client->sandbox->session,
 						 .quiet = true,
 						 .connect_ms = ex->timeouts.connect,
 						 .may = dial_may,

@@ -319,18 +319,19 @@ static void dial_resolved(void *ctx, const struct known *known)
 		dial_advance(d, false);
 }
 
-int dial_start(struct dialer *dialer, const struct host *host, uint16_t port, dial_may_fn *may, dial_done_fn *done,
-	       void *ctx, struct dial **ret)
+int dial_start(struct dialer *dialer, const struct dial_terms *terms, struct dial **ret)
 {
+	const struct host *host = terms->host;
 	struct dial *d = calloc(1, sizeof(*d));
 
 	if (!d)
 		return -ENOMEM;
 	d->dialer = dialer;
-	d->may = may;
-	d->done = done;
-	d->ctx = ctx;
-	d->port = port;
+	d->may = terms->may;
+	d->done = terms->done;
+	d->ctx = terms->ctx;
+	d->port = terms->port;
+	d->resolution.owner = terms->owner;
 	d->resolution.on_known = dial_resolved;
 	d->resolution.ctx = d;
 	d->task.fn = dial_notify;

@@ -26,6 +26,15 @@ struct dial_result {
 typedef bool dial_may_fn(void *ctx, const struct route *route);
 typedef void dial_done_fn(void *ctx, const struct dial_result *result);
 
+struct dial_terms {
+	const struct host *host;
+	uint16_t port;
+	uint64_t owner; /* as struct resolution has it */
+	dial_may_fn *may;
+	dial_done_fn *done;
+	void *ctx;
+};
+
 struct dialer_config {
 	struct loop *loop;
 	const char *resolvers; /* "192.0.2.53,[2001:db8::53]:5353", for c-ares; NULL or "": no names are resolved */
@@ -36,8 +45,7 @@ int dialer_new(const struct dialer_config *config, struct dialer **ret);
 void dialer_free(struct dialer *dialer); /* no dial may be open */
 
 /* done is called exactly once, never before dial_start() returns, unless dial_cancel() comes first. */
-int dial_start(struct dialer *dialer, const struct host *host, uint16_t port, dial_may_fn *may, dial_done_fn *done,
-	       void *ctx, struct dial **ret);
+int dial_start(struct dialer *dialer, const struct dial_terms *terms, struct dial **ret);
 /* How long it may take to connect, instead of NP_CONNECT_MS; looking a name up does not count. */
 void dial_set_connect(struct dial *dial, uint32_t ms);
 void dial_cancel(struct dial *dial);

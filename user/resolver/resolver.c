@@ -10,6 +10,7 @@
 #include "base/table.h"
 #include "resolver/hosts.h"
 #include "resolver/nameservers.h"
+#include "resolver/shares.h"
 #include "vocab/limits.h"
 
 #define NS_PER_MS 1000000ull
@@ -29,6 +30,7 @@ struct entry {
 	int errors[FAMILY_COUNT]; /* once they are told */
 	uint64_t until_ns[FAMILY_COUNT];
 	struct resolution_list waiters;
+	struct share *share; /* of whoever had it looked up, until it is idle again; NULL: nobody's */
 	struct known known;
 	char name[];
 };
@@ -45,15 +47,26 @@ struct resolver {
 	struct entry_list news;
 	struct known local; /* what comes from no entry */
 	struct table entries;
+	struct shares shares;
 };
 
 /* -- names that are remembered ------------------------------------------------- */
+
+static void entry_unshare(struct entry *e)
+{
+	if (!e->share)
+		return;
+	e->share->names--;
+	share_put(&e->resolver->shares, e->share);
+	e->share = NULL;
+}
 
 static void entry_rest(struct entry *e)
 {
 	if (e->idle || e->waiting_entry || e->news || e->held || e->queries[FAMILY_V6].pending ||
 	    e->queries[FAMILY_V4].pending)
 		return;
+	entry_unshare(e);
 	TAILQ_INSERT_HEAD(&e->resolver->idle, e, idle_link);
 	e->idle = true;
 }
@@ -67,6 +80,7 @@ static void entry_wake(struct entry *e)
 
 static void entry_free(struct entry *e)
 {
+	entry_unshare(e);
 	for (enum family f = 0; f < FAMILY_COUNT; f++)
 		aliases_unref(e->known.aliases[f]);
 	free(e);
@@ -260,9 +274,13 @@ static void resolver_spread(void *ctx)
 
 /* -- questions ----------------------------------------------------------------- */
 
-static void entry_query(struct entry *e, uint64_t now)
+static void entry_query(struct entry *e, struct share *share, uint64_t now)
 {
 	entry_wake(e);
+	if (share && !e->share) { /* one that is late is somebody's already */
+		share->names++;
+		e->share = share;
+	}
 	for (enum family f = 0; f < FAMILY_COUNT; f++)
 		aliases_unref(e->known.aliases[f]);
 	e->known = (struct known){ 0 };
@@ -281,12 +299,26 @@ static const struct known *resolver_fail(struct resolver *r, int error)
 	return &r->local;
 }
 
+/* Has the name looked up, on behalf of this owner: e, or a new one. NULL, and why: not now. */
+static struct entry *entry_ask(struct resolver *r, struct entry *e, const char *name, uint64_t hash, uint64_t owner,
+			       int *ret_error)
+{
+	struct share *share = NULL;
+
+	*ret_error = share_get(&r->shares, owner, &share);
+	if (*ret_error == 0 && !e)
+		*ret_error = entry_new(r, name, strlen(name), hash, &e);
+	if (*ret_error == 0)
+		entry_query(e, share, loop_now_ns());
+	share_put(&r->shares, share); /* it may be a new one that nothing came of */
+	return *ret_error == 0 ? e : NULL;
+}
+
 const struct known *resolver_get(struct resolver *r, const char *name, struct resolution *resolution)
 {
-	uint64_t now = loop_now_ns(), hash;
-	size_t len = strlen(name);
 	struct entry *e;
-	int error;
+	uint64_t hash;
+	int error = 0;
 
 	resolution->waiting = false;
 	if (hosts_find(r->hosts, name, r->local.family)) {
@@ -297,15 +329,12 @@ const struct known *resolver_get(struct resolver *r, const char *name, struct re
 	}
 	if (!r->nameservers)
 		return resolver_fail(r, -EHOSTUNREACH);
-	hash = hash_bytes(&r->key, name, len);
+	hash = hash_text(&r->key, name);
 	e = entry_find(r, name, hash);
-	if (!e) {
-		error = entry_new(r, name, len, hash, &e);
-		if (error < 0)
+	if (!e || (!e->waiting_entry && loop_now_ns() >= e->expires_ns)) {
+		e = entry_ask(r, e, name, hash, resolution->owner, &error);
+		if (!e)
 			return resolver_fail(r, error);
-		entry_query(e, now);
-	} else if (!e->waiting_entry && now >= e->expires_ns) {
-		entry_query(e, now);
 	} else if (e->idle) {
 		entry_wake(e); /* to the front */
 		entry_rest(e);
@@ -365,6 +394,7 @@ int resolver_new(struct loop *loop, const char *resolvers, const char *hosts, st
 	TAILQ_INIT(&r->waiting_entry);
 	TAILQ_INIT(&r->news);
 	e = hash_key_make(&r->key);
+	r->shares.key = r->key;
 	if (e == 0)
 		e = hosts_new(hosts, &r->hosts);
 	if (e == 0 && resolvers && *resolvers)
@@ -388,6 +418,7 @@ void resolver_free(struct resolver *r)
 	while ((n = table_walk(&r->entries, NULL)))
 		entry_forget(container_of(n, struct entry, node));
 	table_clear(&r->entries);
+	shares_clear(&r->shares);
 	hosts_free(r->hosts);
 	free(r);
 }

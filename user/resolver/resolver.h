@@ -23,6 +23,7 @@ struct known {
 /* A caller that waits for a name; in the caller's memory. */
 struct resolution {
 	LIST_ENTRY(resolution) link;
+	uint64_t owner; /* on whose behalf: each may have NP_NAMES_PER_OWNER names looked up at a time. 0: nobody's */
 	bool waiting;
 	void (*on_known)(void *ctx, const struct known *known);
 	void *ctx;

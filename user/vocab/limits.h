@@ -338,6 +338,7 @@
 #define NP_LEAVES_MAX	      1024	 /* leaf certificates kept for one session */
 #define NP_TICKETS_MAX	      256	 /* upstream TLS sessions kept for one session, for resumption */
 #define NP_NAMES_MAX	      4096	 /* host names whose addresses one worker remembers */
+#define NP_NAMES_PER_OWNER    256	 /* of these that one session has looked up at a time */
 #define NP_ADDRS_PER_NAME     16	 /* addresses of one name that are tried */
 #define NP_NAME_TTL_MAX_S     300	 /* longest that an address is remembered, whatever its TTL says */
 #define NP_NAME_TTL_MIN_S     1		 /* shortest: a TTL of 0 would ask for each connection of a page */

@@ -195,13 +195,19 @@ static void caller_done(void *ctx, const struct dial_result *result)
 	assert_int_equal(result->fd >= 0, result->error == 0);
 }
 
-static void caller_dial(struct caller *c, const char *text)
+static int host_dial(const char *text, dial_done_fn *done, struct caller *c)
 {
 	struct host host;
+	struct dial_terms terms = { .host = &host, .port = origin.port, .may = caller_may, .done = done, .ctx = c };
 
 	assert_int_equal(host_parse(text, strlen(text), &host), 0);
+	return dial_start(dialer, &terms, &c->dial);
+}
+
+static void caller_dial(struct caller *c, const char *text)
+{
 	c->starting = true;
-	assert_int_equal(dial_start(dialer, &host, origin.port, caller_may, caller_done, c, &c->dial), 0);
+	assert_int_equal(host_dial(text, caller_done, c), 0);
 	c->starting = false;
 	assert_int_equal(c->done, 0);
 }
@@ -606,29 +612,23 @@ static struct caller chained[5];
 static void chained_done(void *ctx, const struct dial_result *result)
 {
 	struct caller *c = ctx;
-	struct host host;
 
 	caller_done(c, result);
 	if (result->fd >= 0)
 		close(result->fd);
 	if (c + 1 == chained + ARRAY_SIZE(chained))
 		return;
-	assert_int_equal(host_parse("both.test", 9, &host), 0);
-	assert_int_equal(dial_start(dialer, &host, origin.port, caller_may, chained_done, c + 1, &c[1].dial), 0);
+	assert_int_equal(host_dial("both.test", chained_done, c + 1), 0);
 	assert_int_equal(c[1].done, 0);
 }
 
 static void dial_from_done(void **state)
 {
-	struct host host;
-
 	(void)state;
 	origin_listen(true, true);
 	memset(chained, 0, sizeof(chained));
 	chained[1].forbidden = "*";
-	assert_int_equal(host_parse("both.test", 9, &host), 0);
-	assert_int_equal(dial_start(dialer, &host, origin.port, caller_may, chained_done, chained, &chained[0].dial),
-			 0);
+	assert_int_equal(host_dial("both.test", chained_done, chained), 0);
 	run_until(&chained[ARRAY_SIZE(chained) - 1].done, 1);
 	assert_true(chained[1].result.refused);
 	assert_int_equal(dns.wanted[FAMILY_V4], 1);

@@ -15,6 +15,8 @@
 #define NP_EYEBALL_MS 200
 #undef NP_NAMES_MAX
 #define NP_NAMES_MAX 30
+#undef NP_NAMES_PER_OWNER
+#define NP_NAMES_PER_OWNER 10
 
 #include "loop/loop.c"
 
@@ -28,6 +30,7 @@ static uint64_t clock_skewed_ns(void)
 #include "wire/dns_answer.c"
 #include "resolver/hosts.c"
 #include "resolver/nameservers.c"
+#include "resolver/shares.c"
 #include "resolver/resolver.c"
 
 #include <dirent.h>

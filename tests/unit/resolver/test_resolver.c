@@ -93,12 +93,17 @@ static void caller_heard(void *ctx, const struct known *known)
 	}
 }
 
-static void caller_ask(struct caller *c, const char *name)
+static void caller_ask_for(struct caller *c, uint64_t owner, const char *name)
 {
-	*c = (struct caller){ .resolution = { .on_known = caller_heard, .ctx = c } };
+	*c = (struct caller){ .resolution = { .owner = owner, .on_known = caller_heard, .ctx = c } };
 	c->known = *resolver_get(resolver, name, &c->resolution);
 	assert_int_equal(c->on_known, 0);
 	assert_int_equal(c->resolution.waiting, !known_all(&c->known));
+}
+
+static void caller_ask(struct caller *c, const char *name)
+{
+	caller_ask_for(c, 0, name);
 }
 
 static struct known ask(const char *name)
@@ -449,6 +454,40 @@ static void too_many_at_once_are_refused(void **state)
 	expect_addresses(&known, "", "192.0.2.1");
 }
 
+/* Whoever asks for names that nobody answers for takes no room from others. */
+static void each_owner_has_a_share(void **state)
+{
+	static struct zone silent[NP_NAMES_PER_OWNER + 2];
+	static char names[NP_NAMES_PER_OWNER + 1][32];
+	static struct caller callers[NP_NAMES_PER_OWNER + 1];
+	struct caller other;
+
+	(void)state;
+	for (int i = 0; i <= NP_NAMES_PER_OWNER; i++) {
+		snprintf(names[i], sizeof(names[i]), "s%d.test", i);
+		silent[i] = (struct zone){ .name = names[i], .quirk = { SILENT, SILENT } };
+	}
+	dns.zones = silent;
+	all_told = 0;
+	for (int i = 0; i <= NP_NAMES_PER_OWNER; i++)
+		caller_ask_for(&callers[i], 7, names[i]);
+	expect_failure(&callers[NP_NAMES_PER_OWNER].known, -EAGAIN, "too many names are being looked up");
+	caller_ask_for(&other, 7, names[0]); /* what is looked up already costs nothing more */
+	assert_true(other.resolution.waiting);
+	resolution_cancel(&other.resolution);
+	caller_ask_for(&other, 8, names[NP_NAMES_PER_OWNER]);
+	assert_true(other.resolution.waiting);
+	assert_int_equal(resolver->shares.by_owner.count, 2);
+	run_until(&all_told, NP_NAMES_PER_OWNER + 1);
+	run_for(2 * NP_RESOLVE_MS); /* c-ares knows it, too */
+	assert_int_equal(resolver->shares.by_owner.count, 0);
+	dns.zones = zones;
+	caller_ask_for(&other, 7, "v4.test");
+	run_until(&other.all, 1);
+	expect_addresses(&other.known, "", "192.0.2.1");
+	assert_int_equal(resolver->shares.by_owner.count, 0);
+}
+
 static void a_late_answer_is_of_use(void **state)
 {
 	static const uint8_t found[] = "\0\1\x81\x80\0\1\0\1\0\0\0\0\6silent\4test\0\0\1\0\1"
@@ -603,7 +642,9 @@ static void c_ares_fails_in_many_ways(void **state)
 		{ ARES_ETIMEOUT, -ETIMEDOUT }, { ARES_ECONNREFUSED, -EREMOTEIO }, { ARES_ESERVFAIL, -EREMOTEIO },
 		{ ARES_ENOMEM, -EREMOTEIO },   { ARES_SUCCESS, -EREMOTEIO }, /* without a message */
 	};
-	struct query query = { .nameservers = resolver->nameservers, .name = "any.test", .type = ns_t_a, .known_all_of = query_noted };
+	struct query query = {
+		.nameservers = resolver->nameservers, .name = "any.test", .type = ns_t_a, .known_all_of = query_noted
+	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -686,6 +727,7 @@ int main(void)
 		TEST(nobody_hears_after_cancel),
 		TEST(the_memory_is_bounded),
 		TEST(too_many_at_once_are_refused),
+		TEST(each_owner_has_a_share),
 		TEST(a_late_answer_is_of_use),
 		TEST(hosts_come_first),
 		TEST(without_resolvers_there_are_only_hosts),
