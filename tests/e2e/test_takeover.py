@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -76,6 +77,63 @@ def test_enforcement_without_a_daemon(world, daemon, boxes, how, kind):
     assert made["FULL"].call("recv", keep="c")["data"] == "two", "a connection lives through a restart"
     assert daemon.api.escalate(made["FULL"].session, "SECRET")["cut"] >= 1
     assert can(made["FULL"]) == "ECONNREFUSED", "and the new daemon governs it"
+
+
+@contextlib.contextmanager
+def left_behind(daemon):
+    """A process in the inspector's cgroup that outlived its daemon. Stopped, so that it does nothing about it by itself."""
+    daemon.kill()
+    p = base.popen(["sleep", "600"])
+    try:
+        (daemon.inspector_cgroup / "cgroup.procs").write_text(str(p.pid))
+        p.send_signal(signal.SIGSTOP)
+        yield p
+    finally:
+        base.reap(p, signal.SIGKILL)
+
+
+def test_what_a_dead_daemon_left_to_inspect_is_ended(daemon):
+    """It might have connections of sandboxes, and no daemon would tell it of a raise."""
+    with left_behind(daemon) as p:
+        daemon.start()
+        assert p.poll() == -signal.SIGKILL and p.pid not in base.cgroup_pids(daemon.inspector_cgroup)
+
+
+def test_what_a_daemon_froze_that_died_at_that(daemon):
+    daemon.kill()
+    (daemon.inspector_cgroup / "cgroup.freeze").write_text("1")
+    daemon.start()
+    assert (daemon.inspector_cgroup / "cgroup.freeze").read_text() == "0\n"
+
+
+# Whoever it traces stays, when it is killed, until it lets go.
+HOLDS = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+SEIZE, TRACEEXIT = 0x4206, 0x40
+if libc.ptrace(SEIZE, int(sys.argv[1]), None, TRACEEXIT): sys.exit(os.strerror(ctypes.get_errno()))
+print("holds", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_what_cannot_be_ended_keeps_the_daemon_from_starting(daemon, boxes):
+    box = boxes("PROXIED")
+    with left_behind(daemon) as p:
+        tracer = base.popen([base.PYTHON, "-c", HOLDS, str(p.pid)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        try:
+            assert tracer.stdout.readline() == "holds\n"
+            with pytest.raises(NotReady) as e:
+                daemon.start()
+            assert "cannot end the processes that an earlier daemon left in the inspector's cgroup: Device or resource busy" in e.value.text
+            assert p.poll() is None and can(box) == "ECONNREFUSED"
+            with pytest.raises(ConnectionRefusedError):
+                daemon.api.health()
+        finally:
+            base.reap(tracer, signal.SIGKILL)
+        daemon.start()
+        assert p.poll() == -signal.SIGKILL
 
 
 @KINDS

@@ -94,13 +94,10 @@ static int threads_kill(const char *path)
 	return r < 0 ? r : n;
 }
 
-int cgroup_kill(const char *path)
+int cgroup_empty(const char *path)
 {
-	int r = control_write(path, "cgroup.kill", "1");
+	int r = control_write(path, "cgroup.freeze", "1");
 
-	if (r != -EOPNOTSUPP)
-		return r;
-	r = control_write(path, "cgroup.freeze", "1");
 	if (r < 0)
 		return r;
 	for (unsigned i = 0; i < ROUNDS; i++) {
@@ -111,4 +108,11 @@ int cgroup_kill(const char *path)
 	}
 	control_write(path, "cgroup.freeze", "0");
 	return r > 0 ? -EBUSY : r;
+}
+
+int cgroup_kill(const char *path)
+{
+	int r = control_write(path, "cgroup.kill", "1");
+
+	return r == -EOPNOTSUPP ? cgroup_empty(path) : r;
 }

@@ -4,10 +4,13 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/cgroup_kill.h"
 #include "base/fs.h"
 #include "base/sockaddr.h"
 #include "flow.h"
 #include "kernel/internal.h"
+
+#define CLEAR_ROUNDS 10 /* five seconds: whoever is killed has gone by then, unless it hangs in the kernel */
 
 int inspector_open(struct kernel *kernel)
 {
@@ -21,6 +24,18 @@ int inspector_open(struct kernel *kernel)
 	r = links_attach(kernel, &kernel->inspector, "inspector", true);
 	/* Whoever listened there for a predecessor is gone. */
 	return r < 0 ? r : kernel_inspector_set(kernel, NULL, NULL);
+}
+
+/* Who lived there for a predecessor ends with it, unless it took care not to, or is slow: it has connections of sandboxes, and nobody would
+ * tell it of a raise. When none is left, neither is a socket of theirs. */
+int inspector_clear(struct kernel *kernel)
+{
+	int r = -EBUSY;
+
+	/* Also where it looks empty: a daemon that died at this has left it frozen. */
+	for (unsigned i = 0; r == -EBUSY && i < CLEAR_ROUNDS; i++)
+		r = cgroup_empty(kernel->inspector.path);
+	return r == 0 && cgroup_populated(&kernel->inspector) ? -EBUSY : r;
 }
 
 /* Sockets that were made in one that is gone are none of this one's: whoever has them asks for its number. */

@@ -303,6 +303,7 @@ void gate_unforward(void *ctx, uint64_t cookie);
 /* inspector.c */
 #define INSPECTOR_SUFFIX "-inspector" /* its cgroup lies beside the slice */
 int inspector_open(struct kernel *kernel);
+int inspector_clear(struct kernel *kernel); /* of processes; -EBUSY: some cannot be ended */
 int inspector_check(struct kernel *kernel); /* makes it again when it is gone */
 
 /* adopt.c */

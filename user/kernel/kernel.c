@@ -98,6 +98,7 @@ static int kernel_start(struct kernel *kernel, char problem[static 512])
 		{ tables_open, "map np_in_force" },
 		{ ports_guard, "attach to the network namespace" },
 		{ inspector_open, "make the inspector's cgroup" },
+		{ inspector_clear, "end the processes that an earlier daemon left in the inspector's cgroup" },
 		{ object_pin, "pin the programs" },
 		{ watch_start, "watch cgroups" },
 		{ addresses_open, "read the table of addresses" },

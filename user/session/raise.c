@@ -16,7 +16,8 @@
  * Each step leaves things tighter than the steps after it know, so a crash or a failure between two
  * of them is never a loosening:
  *   - kernel raised, inspectors not: the gate stops the sandbox's packets. Inspectors end with their
- *     daemon, and what they had open with them; the next ones start with what the kernel holds;
+ *     daemon, and what they had open with them; those that did not are ended by the next daemon before
+ *     it answers anybody (inspector_clear()); the next ones start with what the kernel holds;
  *   - both tightened, not cut: what is open is stopped at the packet layer already. The next daemon
  *     cuts, because the kernel is stricter than the record, or because the kernel's note says so;
  *   - cut, not recorded: a restart finds the kernel stricter and the record follows;
