@@ -9,7 +9,7 @@ from lib import base
 SEEN = [
     r"an upload that was running +still sending",
     r"cloud metadata, \S+ +refused",
-    r"1 open connection\(s\) cut",
+    r"1\s+open\s+connection\(s\)\s+cut",
     r"an upload that was running +refused",
     r"TCP to \S+ +got 'HTTP/1.1 403 Forbidden'",
     r"GET https://api.example.org/v1 +200 hello from the internet",

@@ -201,15 +201,19 @@ def test_a_taken_local_port(world, daemon, boxes, forward):
 
 
 @pytest.mark.parametrize("mode", ["FULL", "PROXIED"])
-def test_a_reload_spares_it(world, daemon, boxes, forward, mode):
-    box = boxes(mode)
-    port = box.call("listen", keep="web", family=4, addr="127.0.0.1")["port"]
-    f = forward(box.session, port)
-    world.outside.call("dial", family=4, addr="127.0.0.1", port=f.local, keep="f", data="x", recv=1)
-    assert daemon.api.ok("POST", "/v1/policy/reload", {})["cut"] == 0
-    world.outside.call("send", keep="f", data="y")
-    assert world.outside.call("recv", keep="f")["data"] == "y"
-    world.outside.call("close", keep="f")
+def test_a_reload_spares_it(world, make_daemon, mode):
+    """A reload counts what it cuts of all sandboxes, those that have ended and left something included: so this daemon has no other."""
+    d = make_daemon().start()
+    with Box(d, mode) as box:
+        f = Forward(d, box.session, box.call("listen", keep="web", family=4, addr="127.0.0.1")["port"])
+        try:
+            world.outside.call("dial", family=4, addr="127.0.0.1", port=f.local, keep="f", data="x", recv=1)
+            assert d.api.ok("POST", "/v1/policy/reload", {})["cut"] == 0
+            world.outside.call("send", keep="f", data="y")
+            assert world.outside.call("recv", keep="f")["data"] == "y"
+            world.outside.call("close", keep="f")
+        finally:
+            f.end(signal.SIGKILL)
 
 
 def test_a_new_daemon_forgets_forwards(world, make_daemon):
