@@ -81,6 +81,9 @@ struct inspectors {
 	/* The kernel has forgotten a sandbox: what it still has open ends, and they forget it, too. Waits until that is done.
 	 * An unknown one is fine. */
 	void (*forget)(void *ctx, uint64_t cgroup_id);
+	/* A sandbox is over, but the kernel has not forgotten its cgroup, which lives on. The same, but its network namespace stays: the
+	 * gate goes on judging what its devices send, as SECURITY.md says. An unknown one is fine. */
+	void (*leave)(void *ctx, uint64_t cgroup_id);
 
 	/* Tells one that asked what came of it; to NULL: tells all of them. One that is gone is fine. */
 	void (*reply)(void *ctx, const struct question_waiter *to, const struct question_news *news);

@@ -95,7 +95,8 @@ struct np_rung sandbox_target(const struct sandbox *sandbox)
 
 bool sandbox_is_held(const struct sandbox *sandbox)
 {
-	/* What lingers has an entry, which can be raised. Without one a raise would register a cgroup that is gone. */
+	/* What lingers has an entry, which can be raised. Without one a raise would register a cgroup that is gone. After that nothing
+	 * is left that a raise could stop: see sandbox_leave(). */
 	return sandbox->stage == SANDBOX_RUNS || (sandbox->stage == SANDBOX_LINGERS && sandbox->registered);
 }
 
@@ -231,17 +232,29 @@ static int sandbox_release(struct service *service, struct sandbox *sandbox)
 	return r == -ENOENT ? 0 : r;
 }
 
+void sandbox_leave(struct service *service, struct sandbox *sandbox)
+{
+	if (sandbox->left)
+		return;
+	ended_note(service, sandbox);
+	sandbox->left = true;
+	inspectors_leave(service, sandbox->pub.cgroup.id);
+}
+
 /*
  * The fourth stage. The kernel may refuse to forget a cgroup that still exists, as a detached one
- * does: its entry is harmless and stays until the cgroup goes.
+ * does: its entry stays until the cgroup goes. A raise does not reach the sandbox any more, so what the inspectors have of it
+ * ends now, whatever the kernel says: its orphans in the kernel have ended in the second stage.
  */
 static int sandbox_retire(struct service *service, struct sandbox *sandbox)
 {
 	const struct gate *gate = &service->config.gate;
 	int r = cgroup_retire(service, sandbox->pub.cgroup.id);
 
-	if (r && r != -ENOENT)
+	if (r && r != -ENOENT) {
+		sandbox_leave(service, sandbox);
 		return r;
+	}
 	/* Only now: had the cgroup been alive after all, under another path, this would have freed it. What is left to
 	 * detach are pins in the file system, so a failure takes nothing away. */
 	if (sandbox->gone && sandbox->pub.adopted)
@@ -253,45 +266,6 @@ void sandbox_count(struct service *service, struct sandbox *sandbox)
 {
 	if (service->config.count)
 		service->config.count(service->config.count_data, sandbox->pub.cgroup.id, &sandbox->pub.counts);
-}
-
-static struct ended_sandbox *ended_find(struct service *service, const char *id)
-{
-	for (size_t i = 0; *id && i < NP_ENDED_KEPT; i++)
-		if (!strcmp(service->ended[i].id, id))
-			return &service->ended[i];
-	return NULL;
-}
-
-/* Nothing of it is open any more, and what it was counted in is about to go. */
-static void ended_note(struct service *service, struct sandbox *sandbox)
-{
-	struct ended_sandbox *ended = ended_find(service, sandbox->pub.id); /* from a try before this one */
-
-	if (!ended) {
-		ended = &service->ended[service->ended_next];
-		service->ended_next = (service->ended_next + 1) % NP_ENDED_KEPT;
-		strcpy(ended->id, sandbox->pub.id); /* of the same size */
-	}
-	sandbox_count(service, sandbox);
-	ended->counts = sandbox->pub.counts;
-}
-
-int service_sandbox_ended(struct service *service, const char *id, struct sandbox_counts *ret)
-{
-	struct sandbox *sandbox = sandbox_by_id(service, id);
-	const struct ended_sandbox *ended;
-
-	if (sandbox && sandbox->stage != SANDBOX_RETIRED) { /* its end waits for something */
-		sandbox_count(service, sandbox);
-		*ret = sandbox->pub.counts;
-		return 0;
-	}
-	ended = ended_find(service, id);
-	if (!ended)
-		return -ENOENT;
-	*ret = ended->counts;
-	return 0;
 }
 
 int sandbox_end(struct service *service, struct sandbox *sandbox, bool gone, const char *who)
@@ -325,7 +299,8 @@ int sandbox_end(struct service *service, struct sandbox *sandbox, bool gone, con
 		sandbox_care(service, sandbox);
 	}
 	if (sandbox->stage == SANDBOX_RELEASED) {
-		ended_note(service, sandbox);
+		if (!sandbox->left)
+			ended_note(service, sandbox);
 		if (sandbox_retire(service, sandbox)) {
 			sandbox_hide(service, sandbox);
 			return 0;

@@ -2,7 +2,7 @@
 /*
  * Inside the session service. Files: service.c (the service, sessions, look-ups), sweep.c (what is due later), session.c (a session
  * in memory), raise.c (the ratchet: kernel, inspectors, cut, record), record.c (its last step), raise_outcome.c (what is told of it), verb.c (a verb's end, and its calls to
- * the inspectors), sandbox.c (one sandbox in memory and its end), sandboxes.c (make, remove), adoption.c, restarted.c (containers that
+ * the inspectors), sandbox.c (one sandbox in memory and its end), ended_sandboxes.c (what is known of them then), sandboxes.c (make, remove), adoption.c, restarted.c (containers that
  * come back), placed.c (processes that others put there), parents.c (cgroups for containers), kept_sandboxes.c (those that stay),
  * runs.c, starters.c, decisions.c (what deciders are asked), forwards.c, recover.c, reload.c (a new policy), notices.c, lifetime.c
  * (what is forgotten). What people are asked has a header of its own, questions_internal.h.
@@ -80,6 +80,7 @@ struct sandbox {
 	bool unsent;	 /* the kernel holds pub.rung, the inspectors were not sent it yet */
 	bool ending;	 /* the inspectors know that its processes are killed */
 	bool uncut;	 /* tightened, but what was open is not cut yet */
+	bool left;	 /* over, and the inspectors have ended what they had of it, though its cgroup lives on */
 	bool looked;	 /* the sweep has just looked for orphans, and has: */
 	bool has_orphans;
 	uint64_t made_us;    /* when pub.created_us was, by boot_us() */
@@ -212,6 +213,7 @@ void inspectors_tighten(struct service *service, uint64_t cgroup_id, const char 
 void inspectors_sync_begin(struct service *service);
 unsigned inspectors_sync(struct service *service);
 void inspectors_ending(struct service *service, uint64_t cgroup_id, bool is);
+void inspectors_leave(struct service *service, uint64_t cgroup_id);
 /* Which of these sandboxes, whose programs are gone, still have unsent bytes: in the kernel (orphaned sockets), or
  * in an inspector? 0 or -errno. */
 int orphans_find(struct service *service, const uint64_t *cgroup_ids, size_t n, bool *ret_has);
@@ -410,6 +412,10 @@ int starter_check(struct service *service, const struct session_name *name, bool
 void forwards_sweep(struct service *service); /* ends those whose owner or sandbox is gone */
 void forwards_free(struct service *service);
 
+/* -- ended_sandboxes.c ----------------------------------------------------------- */
+/* Nothing of it is open any more, and what it was counted in is about to go. */
+void ended_note(struct service *service, struct sandbox *sandbox);
+
 /* -- sandbox.c ----------------------------------------------------------------- */
 /* Links a new sandbox; -ENOMEM. Bounds are the caller's. */
 int sandbox_new(struct service *service, struct session *session, const char *id, const struct gate_cgroup *cgroup,
@@ -436,6 +442,8 @@ bool sandbox_is_gone(struct service *service, const struct sandbox *sandbox); /*
  * gone: its cgroup does not exist any more.
  */
 int sandbox_end(struct service *service, struct sandbox *sandbox, bool gone, const char *who);
+/* Has the inspectors end what they have of one that is over, while its cgroup lives on: a raise of its session will not reach it. Once. */
+void sandbox_leave(struct service *service, struct sandbox *sandbox);
 /* Ends it now or, when that does not work, hides it and leaves it to the sweep. The sandbox may be freed. */
 void sandbox_abandon(struct service *service, struct sandbox *sandbox);
 /* Looks for orphans of all that linger at once: such a look costs by the host's sockets, not by the sandboxes. */

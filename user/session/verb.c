@@ -52,6 +52,14 @@ void inspectors_ending(struct service *service, uint64_t cgroup_id, bool is)
 	inspectors->ending(inspectors->ctx, cgroup_id, is);
 }
 
+void inspectors_leave(struct service *service, uint64_t cgroup_id)
+{
+	const struct inspectors *inspectors = &service->config.inspectors;
+
+	service->reports = true;
+	inspectors->leave(inspectors->ctx, cgroup_id);
+}
+
 int orphans_find(struct service *service, const uint64_t *cgroup_ids, size_t n, bool *ret_has)
 {
 	const struct gate *gate = &service->config.gate;

@@ -134,13 +134,12 @@ static void sandbox_ending(void *ctx, uint64_t cgroup_id, bool is)
 	supervisor_sync(w); /* before the connections end */
 }
 
-static void sandbox_forget(void *ctx, uint64_t cgroup_id)
+static void sandbox_leave(void *ctx, uint64_t cgroup_id)
 {
 	struct supervisor *w = ctx;
 	struct briefed *briefed = known_find(w, cgroup_id);
 	const struct session_brief *session;
 
-	namespace_drop(w, cgroup_id);
 	if (!briefed)
 		return;
 	session = session_brief_find(w, briefed->sandbox.session);
@@ -151,6 +150,12 @@ static void sandbox_forget(void *ctx, uint64_t cgroup_id)
 		supervisor_sync(w);
 	known_remove(w, briefed, true);
 	LIST_INSERT_HEAD(&w->leaving, briefed, of_leaving);
+}
+
+static void sandbox_forget(void *ctx, uint64_t cgroup_id)
+{
+	namespace_drop(ctx, cgroup_id);
+	sandbox_leave(ctx, cgroup_id);
 }
 
 void briefing_leave(struct supervisor *w)
@@ -288,6 +293,7 @@ struct inspectors supervisor_inspectors(struct supervisor *w)
 		.ending = sandbox_ending,
 		.left = sandboxes_left,
 		.forget = sandbox_forget,
+		.leave = sandbox_leave,
 		.netns_make = namespace_make,
 		.netns_join = namespace_join,
 		.netns_lost = namespace_lost,

@@ -72,6 +72,16 @@ static inline void fake_forget(void *ctx, uint64_t id)
 	fake.reports += fake.ended;
 }
 
+static inline void fake_leave(void *ctx, uint64_t id)
+{
+	struct fake_cgroup *cg = fake_by_id(id);
+
+	(void)ctx;
+	fake_show("leave %d\n", (int)id);
+	cg->known = cg->undelivered = false;
+	fake.reports += fake.ended;
+}
+
 /* The replies to whoever asked, one line each. */
 static char fake_replies[4096];
 
@@ -146,6 +156,7 @@ static inline struct inspectors fake_inspectors(void)
 		.ending = fake_ending,
 		.left = fake_left,
 		.forget = fake_forget,
+		.leave = fake_leave,
 		.reply = fake_reply,
 		.receive = fake_receive,
 	};

@@ -180,6 +180,35 @@ static void test_removed_adopted_keeps_its_mode(void **state)
 	assert_nothing_left();
 }
 
+/* Its cgroup lives on, so the kernel keeps its entry. No raise reaches it any more: the inspectors end what they have of it then, once. */
+static void test_removed_adopted_has_nothing_at_the_inspectors(void **state)
+{
+	struct fake_cgroup *cg = fake_add("/cg/agent");
+	const struct sandbox_info *sandbox = adopted("a/b", "/cg/agent");
+
+	(void)state;
+	fake.hold_retire = true;
+	cg->undelivered = true;
+	fake_reset(0);
+	fake.shows_inspectors = true;
+	assert_int_equal(try_remove(sandbox), 0);
+	assert_log("event sandbox_removed\n");
+	assert_true(cg->known);
+	cg->populated = cg->let_in = true;
+	fake_reset(0);
+	service_sweep(fake.service);
+	assert_log("bury 101\ndetach 101\nretire 101\nleave 101\n");
+	assert_false(cg->known);
+	fake_reset(0);
+	service_sweep(fake.service);
+	assert_log("retire 101\n");
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+	assert_null(strstr(fake.log, "raise 101"));
+	cg->exists = cg->populated = fake.shows_inspectors = false;
+	service_sweep(fake.service);
+	assert_nothing_left();
+}
+
 /* What its programs left unsent may arrive, in the gate's hands. */
 static void test_orphans_may_finish(void **state)
 {
@@ -471,6 +500,7 @@ int main(void)
 		fake_test(test_what_inspectors_have_not_delivered_is_waited_for),
 		fake_test(test_remove_adopted),
 		fake_test(test_removed_adopted_keeps_its_mode),
+		fake_test(test_removed_adopted_has_nothing_at_the_inspectors),
 		fake_test(test_orphans_may_finish),
 		fake_test(test_orphans_have_a_bound),
 		fake_test(test_orphans_are_raised),
