@@ -81,7 +81,7 @@ static void leaving_forget(struct supervisor *w, uint64_t cgroup_id)
 	}
 }
 
-static void sandbox_forget(void *ctx, uint64_t cgroup_id);
+static void sandbox_leave(void *ctx, uint64_t cgroup_id);
 
 static void sandbox_tighten(void *ctx, uint64_t cgroup_id, const char *sandbox, const char *session,
 			    const struct np_rung *rung)
@@ -90,9 +90,10 @@ static void sandbox_tighten(void *ctx, uint64_t cgroup_id, const char *sandbox, 
 	struct briefed *briefed = known_find(w, cgroup_id);
 	bool fresh = !session_brief_find(w, session);
 
-	/* A cgroup that outlived its sandbox was adopted again: it may belong to another session now. */
+	/* A cgroup that outlived its sandbox was adopted again: it may belong to another session now. Not its network: that is the one
+	 * which the adoption has just found it in. */
 	if (briefed && strcmp(briefed->sandbox.session, session) != 0) {
-		sandbox_forget(w, cgroup_id);
+		sandbox_leave(w, cgroup_id);
 		briefed = NULL;
 	}
 	leaving_forget(w, cgroup_id);
