@@ -153,6 +153,8 @@ static __always_inline bool np_cut_wants_open(struct np_cut_query *query, bool c
 
 	if (!np_cut_owner_find(query))
 		return false;
+	if (state->handed)
+		query->rung.mode = NP_NONE;
 	netns = np_netns_of(query->sock);
 	f.mode = query->rung.mode;
 	f.protocol = flow->protocol;
@@ -228,7 +230,7 @@ static __always_inline bool np_cut_wants_caller(struct np_cut_state *state, stru
 	if (!id || !bpf_map_lookup_elem(&np_cut_targets, id))
 		return false;
 	sandbox = bpf_map_lookup_elem(&np_sandboxes, id);
-	if (!sandbox || sandbox->rung.mode == NP_NONE)
+	if (!sandbox || sandbox->rung.mode == NP_NONE || state->handed)
 		return true;
 	np_flow_remember(&query->seen.order.flow, *id, false);
 	return false;

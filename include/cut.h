@@ -57,7 +57,7 @@ struct np_cut_state {
 	struct np_addr far;
 	__u64 far_netns;
 	__u32 far_kind; /* np_addr_kind() and 1 more; 0: none was yet */
-	__u32 pad;
+	__u32 handed;	/* in: the cgroup becomes another session's: as if its mode were NONE, whatever it is */
 };
 
 /* A connection between two sockets of this host, seen from one of them. */

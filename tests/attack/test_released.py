@@ -53,3 +53,38 @@ def test_a_raise_after_the_removal(net, then):
     finally:
         box.close()
         origin.close()
+
+
+@pytest.mark.parametrize("then, what", [("the cgroup is empty", "closed"), ("another session adopts it", "closed"),
+                                        ("another session adopts it later", "closed"), ("another session adopts it", "held"),
+                                        ("another session adopts it later", "held")])
+def test_a_raise_when_the_cgroup_is_anothers(net, then, what):
+    """FULL: bytes in the kernel's queues, of a socket that was closed, or that a process holds which lives on. The empty cgroup is the control;
+    later: it was released before."""
+    origin, box = Late(net, DIRECT), Adopted(net.daemon, "FULL", wired=False)
+    first = box.session
+    try:
+        mark, body = marks(200000)
+        box.call("dial", family=4, addr=FAR[4], port=DIRECT, keep="c")
+        send_all(box, body[:30000])
+        origin.accept()
+        origin.has()
+        if what == "closed":
+            box.call("close", keep="c")
+        let_in = removed(net, box)
+        if then != "the cgroup is empty":
+            let_in()
+            if then.endswith("later"):
+                time.sleep(4)
+            box.session = new_session("second")
+            net.api.create(box.session)
+            box.id = net.api.adopt(box.session, box.cgroup)["sandbox"]
+        net.api.escalate(first, "SECRET")
+        nothing_after(net, origin, mark, time.time_ns(), 30000)
+        if then != "the cgroup is empty":  # which goes on, in its own session
+            box.call("dial", family=4, addr=FAR[4], port=DIRECT, data="hello", keep="d")
+            with contextlib.closing(origin.accept()) as conn:
+                assert conn.recv(5) == b"hello"
+    finally:
+        box.close()
+        origin.close()

@@ -76,9 +76,11 @@ int cut_pass(struct kernel *kernel, const struct cut_job *job, enum np_cut_pass 
 	uint32_t destroyed = 0, failed = 0, gone = 0;
 	const __u32 zero = 0;
 
-	*state = (struct np_cut_state){
-		.pass = pass, .final = final, .reload = job->why == GATE_CUT_RELOADED, .all = job->all
-	};
+	*state = (struct np_cut_state){ .pass = pass,
+					.final = final,
+					.reload = job->why == GATE_CUT_RELOADED,
+					.all = job->all,
+					.handed = job->why == GATE_CUT_HANDED };
 	kernel->lists.left = 0;
 	if (bpf_map_update_elem(fd, &zero, state, BPF_ANY) < 0)
 		return -errno;

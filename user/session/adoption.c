@@ -32,26 +32,58 @@ static int overlap_check(struct service *service, const struct gate_cgroup *cgro
 }
 
 /*
- * A sandbox that this adoption may go on with: the same session's, whose adoption failed half-way, or one that was removed but
- * that the kernel still knows because its cgroup lives on. NULL when there is none.
+ * The cgroup of a sandbox that is over becomes another sandbox. No raise of the former session reaches it any more, and what it has
+ * may be more than the new session's mode forbids: so it ends here, or the cgroup is not handed over.
+ *   1. at the inspectors, first as in a raise: they end exchanges with an event that names the cause;
+ *   2. in the kernel: what its programs had closed. For another session also what processes hold open that live on in the cgroup, or
+ *      outside: bytes of the former session may wait in the queues of any of these sockets;
+ *   3. what is reported so far is told, as long as it is known whose it is.
+ * The kernel's entry stays, and with it the mode: raise() takes the maximum. Its network, too: cgroup_inspect() has found its
+ * processes there. A failure leaves the sandbox as it was, over and held, for the sweep.
  */
-static struct sandbox *adopt_resume(struct service *service, const struct session *session,
-				    const struct gate_cgroup *cgroup)
+static int adopt_hand_over(struct service *service, struct sandbox *sandbox, const struct session *to,
+			   struct failure *ret_failure)
+{
+	const struct service_config *config = &service->config;
+	const enum gate_cut why = sandbox->session == to ? GATE_CUT_ENDED : GATE_CUT_HANDED;
+	unsigned cut = 0;
+	int r;
+
+	sandbox_leave(service, sandbox);
+	r = config->gate.cut(config->gate.ctx, &sandbox->pub.cgroup.id, 1, why, &cut);
+	if (r) {
+		sandbox->left =
+			sandbox->stage == SANDBOX_RELEASED; /* else a raise may tell the inspectors of it again */
+		return service_fail(ret_failure, NP_R_NOT_APPLIED, r, "what sandbox %s of %s left open in %s: %s",
+				    sandbox->pub.id, sandbox->pub.session.text, sandbox->pub.cgroup.path, strerror(-r));
+	}
+	if (config->before_handover)
+		config->before_handover(config->retire_data, sandbox->pub.cgroup.id);
+	r = store_sandbox_remove(config->store, sandbox->pub.id, config->wall_us());
+	if (r)
+		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "the end of sandbox %s: %s", sandbox->pub.id,
+				    sql_strerror(r));
+	sandbox_drop(service, sandbox);
+	return 0;
+}
+
+/*
+ * A sandbox that this adoption may go on with: the same session's, whose adoption failed half-way. NULL when there is none. One
+ * that was removed but that the kernel still knows because its cgroup lives on makes room.
+ */
+static int adopt_resume(struct service *service, const struct session *session, const struct gate_cgroup *cgroup,
+			struct sandbox **ret, struct failure *ret_failure)
 {
 	struct sandbox *sandbox = sandbox_by_cgroup(service, cgroup->id);
-	const bool over = sandbox && (sandbox->stage == SANDBOX_LINGERS || sandbox->stage == SANDBOX_RELEASED);
 
-	if (!sandbox || !sandbox->pub.adopted || (!sandbox->unfinished && !over))
-		return NULL;
-	if (sandbox->session == session && sandbox->stage == SANDBOX_RUNS)
-		return sandbox;
-	if (over) {
-		/* Its place is free. The kernel's entry stays, and with it the mode: raise() takes the maximum. */
-		if (store_sandbox_remove(service->config.store, sandbox->pub.id, service->config.wall_us()))
-			return NULL;
-		sandbox_drop(service, sandbox);
-	}
-	return NULL;
+	*ret = NULL;
+	if (!sandbox || !sandbox->pub.adopted)
+		return 0;
+	if (sandbox->stage == SANDBOX_LINGERS || sandbox->stage == SANDBOX_RELEASED)
+		return adopt_hand_over(service, sandbox, session, ret_failure);
+	if (sandbox->unfinished && sandbox->session == session && sandbox->stage == SANDBOX_RUNS)
+		*ret = sandbox;
+	return 0;
 }
 
 /* Something may have turned up while the gate was being attached. */
@@ -137,9 +169,11 @@ static int adopt_in(struct service *service, struct session *session, const stru
 		    const struct adoption *adoption, const char *who, struct sandbox **ret, unsigned *ret_cut,
 		    struct failure *ret_failure)
 {
-	struct sandbox *sandbox = adopt_resume(service, session, cgroup);
-	int r;
+	struct sandbox *sandbox;
+	int r = adopt_resume(service, session, cgroup, &sandbox, ret_failure);
 
+	if (r)
+		return r;
 	if (!sandbox) {
 		char id[NP_SANDBOX_ID_MAX + 1];
 

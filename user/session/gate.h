@@ -46,6 +46,7 @@ enum gate_cut {
 	GATE_CUT_RAISED,   /* the mode or the level rose */
 	GATE_CUT_RELOADED, /* the policy changed: sockets that lead nowhere yet are left alone */
 	GATE_CUT_ENDED,	   /* the sandbox is over: its orphans, see orphans(), whatever its mode permits */
+	GATE_CUT_HANDED, /* and its cgroup becomes another session's: all that leads out of it, as if its mode were NONE */
 };
 
 #define GATE_STARTING_ALL ((pid_t)-1)

@@ -90,6 +90,9 @@ struct service_config {
 	/* The kernel is about to forget a sandbox, and what it counted of it; it has. NULL: nobody cares. */
 	void (*before_retire)(void *data, uint64_t cgroup_id);
 	void (*on_retired)(void *data, uint64_t cgroup_id);
+	/* A cgroup is about to become another sandbox: what was reported of the one that it was is to be told now, as that one's. It may call
+	 * service_sandbox_active() and service_request_note(), and look things up. NULL: nobody cares. */
+	void (*before_handover)(void *data, uint64_t cgroup_id);
 	void *retire_data;
 	const struct policy *(*policy)(void *data); /* the live one; NULL: nobody is ever asked */
 	void *policy_data;

@@ -259,7 +259,10 @@ static inline int fake_whole(void *ctx, char problem[static 512])
 static inline int fake_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
 {
 	(void)ctx;
-	fake_log(why == GATE_CUT_RELOADED ? "recut" : why == GATE_CUT_ENDED ? "bury" : "cut");
+	fake_log(why == GATE_CUT_RELOADED ? "recut"
+		 : why == GATE_CUT_ENDED  ? "bury"
+		 : why == GATE_CUT_HANDED ? "hand"
+					  : "cut");
 	for (size_t i = 0; i < n; i++)
 		fake_log(" %d", (int)ids[i]);
 	fake_log("\n");
@@ -273,7 +276,7 @@ static inline int fake_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_c
 		fake_by_id(ids[i])->due = false;
 	if (fake_fails())
 		return -EIO;
-	for (size_t i = 0; why == GATE_CUT_ENDED && i < n; i++)
+	for (size_t i = 0; (why == GATE_CUT_ENDED || why == GATE_CUT_HANDED) && i < n; i++)
 		fake_by_id(ids[i])->orphans = false;
 	*ret_cut = fake.cut;
 	return 0;

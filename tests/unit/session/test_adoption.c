@@ -190,6 +190,79 @@ static void test_a_raise_by_adoption_that_cannot_be_recorded(void **state)
 	assert_non_null(strstr(fake.raised, "daemon: in force since 1970-01-01T00:00:01"));
 }
 
+static char handed_to[NP_SANDBOX_ID_MAX + 1];
+
+static void note_handover(void *data, uint64_t cgroup_id)
+{
+	const struct sandbox_info *sandbox = service_sandbox_by_cgroup(fake.service, cgroup_id);
+
+	(void)data;
+	snprintf(handed_to, sizeof(handed_to), "%s", sandbox ? sandbox->id : "");
+}
+
+/* Removed, with something left, and populated again: what it left ends before its cgroup is another sandbox, whether it lingers or is
+ * released. */
+static void test_adopt_of_what_was_anothers(void **state)
+{
+	char id[NP_SANDBOX_ID_MAX + 1];
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		const bool released = i & 1, same = i & 2;
+		const char *expected = released ? same ? "inspect\nbury 101\ncommit\nraise 101 FULL 1\n"
+						       : "inspect\nhand 101\ncommit\nraise 101 FULL 1\n"
+				       : same	? "inspect\nleave 101\nbury 101\ncommit\nraise 101 FULL 1\n"
+						: "inspect\nleave 101\nhand 101\ncommit\nraise 101 FULL 1\n";
+		const struct sandbox_info *sandbox;
+		struct fake_cgroup *cg;
+
+		fake_again();
+		cg = fake_add("/cg/agent");
+		assert_int_equal(escalate("a/b", LEVEL_PUBLIC, NULL, NULL), 0);
+		assert_int_equal(escalate("c/d", LEVEL_PUBLIC, NULL, NULL), 0);
+		fake.hold_retire = true;
+		sandbox = adopted("a/b", "/cg/agent");
+		strcpy(id, sandbox->id);
+		cg->orphans = true;
+		assert_int_equal(try_remove(sandbox), 0);
+		cg->populated = cg->let_in = true;
+		if (released)
+			service_sweep(fake.service);
+		fake.service->config.before_handover = note_handover;
+		fake.shows_inspectors = true;
+		fake_reset(0);
+		assert_int_equal(try_adopt(same ? "a/b" : "c/d", "/cg/agent"), 0);
+		fake.log[strlen(expected)] = '\0';
+		assert_log(expected);
+		assert_string_equal(handed_to, id); /* who it was is still known then */
+		assert_false(cg->orphans);
+		assert_int_equal(service_sandboxes_count(fake.service), 1);
+		fake.shows_inspectors = false;
+	}
+}
+
+/* It may still be a raise's to cut: then its cgroup is nobody else's. */
+static void test_adopt_of_what_cannot_be_cut_is_refused(void **state)
+{
+	struct fake_cgroup *cg = fake_add("/cg/agent");
+
+	(void)state;
+	assert_int_equal(escalate("c/d", LEVEL_PUBLIC, NULL, NULL), 0);
+	cg->orphans = true;
+	assert_int_equal(try_remove(adopted("a/b", "/cg/agent")), 0);
+	cg->populated = cg->let_in = true;
+	fake_reset(2); /* inspect, hand */
+	assert_int_equal(try_adopt("c/d", "/cg/agent"), -EIO);
+	assert_int_equal(fake.failure.reason, NP_R_NOT_APPLIED);
+	assert_log("inspect\nhand 101\n!");
+	assert_true(cg->orphans && cg->attached);
+	fake_reset(0);
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+	assert_non_null(strstr(fake.log, "raise 101 NONE"));
+	assert_non_null(strstr(fake.log, "cut 101"));
+	assert_int_equal(adopted("c/d", "/cg/agent")->rung.mode, NP_NONE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -202,6 +275,8 @@ int main(void)
 		fake_test(test_adopt_of_an_empty_cgroup_is_undone),
 		fake_test(test_adopt_of_what_the_kernel_knows_as_stricter),
 		fake_test(test_a_raise_by_adoption_that_cannot_be_recorded),
+		fake_test(test_adopt_of_what_was_anothers),
+		fake_test(test_adopt_of_what_cannot_be_cut_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
