@@ -48,6 +48,18 @@ static __always_inline bool np_rung_raise(struct np_sandbox *sandbox, struct np_
 	return raising.done;
 }
 
+/* Whose it is, for people: a cgroup that outlived its sandbox may be adopted by another session. Nothing is judged by it. */
+static __always_inline void np_label(struct np_sandbox *sandbox, const struct np_raise *call)
+{
+	const __u64 *from = (const __u64 *)call->session;
+	__u64 *to = (__u64 *)sandbox->session;
+
+#pragma unroll /* a context is read at offsets that are known */
+	for (int i = 0; i < NP_LABEL_SIZE / 8; i++)
+		if (to[i] != from[i])
+			to[i] = from[i];
+}
+
 SEC("syscall")
 int np_raise(struct np_raise *ctx)
 {
@@ -82,6 +94,8 @@ int np_raise(struct np_raise *ctx)
 		sandbox = bpf_map_lookup_elem(&np_sandboxes, &id);
 		if (!sandbox)
 			return -EIO;
+	} else {
+		np_label(sandbox, ctx);
 	}
 	if (!np_rung_raise(sandbox, &rung))
 		return -EAGAIN;

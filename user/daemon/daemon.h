@@ -145,6 +145,7 @@ void parts_describe(const struct parts *parts, struct buf *out);
 void on_kernel_event(void *data, const struct np_event *raw);
 int flood_start(void *data, const struct gate_sandbox *sandbox);
 void before_retire(void *data, uint64_t cgroup_id);
+void before_handover(void *data, uint64_t cgroup_id);
 bool on_report(void *data, const struct ledger_entry *of, const struct link_request *report,
 	       const char *const tails[LINK_TAILS]);
 /* grants.c: adds the grant of an answer "always" to its file, or takes it out, and reloads the policy. */

@@ -183,6 +183,7 @@ static int service_start(struct daemon *d)
 		.count_data = d,
 		.before_retire = before_retire,
 		.on_retired = on_retired,
+		.before_handover = before_handover,
 		.retire_data = d,
 	};
 	struct failure failure = { 0 };

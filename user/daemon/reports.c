@@ -136,12 +136,29 @@ void before_retire(void *data, uint64_t cgroup_id)
 
 /* -- the inspectors ------------------------------------------------------------ */
 
+/* What waits in the kernel and in the ledgers finds its sandbox by the cgroup, which is another one's in a moment. */
+void before_handover(void *data, uint64_t cgroup_id)
+{
+	struct daemon *d = data;
+
+	before_retire(d, cgroup_id);
+	supervisor_report(d->supervisor);
+}
+
+/* The one that the entry is of: the cgroup may be another's by now. */
+static const struct sandbox_info *sandbox_known(struct daemon *d, const struct ledger_entry *entry)
+{
+	const struct sandbox_info *sandbox =
+		d->service ? service_sandbox_by_cgroup(d->service, entry->cgroup_id) : NULL;
+
+	return sandbox && strcmp(sandbox->id, entry->sandbox) == 0 ? sandbox : NULL;
+}
+
 /* The sandbox itself, or as much of it as an event needs when it is gone, or not known yet. */
 static const struct sandbox_info *sandbox_of(struct daemon *d, const struct ledger_entry *entry)
 {
 	static struct sandbox_info gone;
-	const struct sandbox_info *sandbox =
-		d->service ? service_sandbox_by_cgroup(d->service, entry->cgroup_id) : NULL;
+	const struct sandbox_info *sandbox = sandbox_known(d, entry);
 
 	if (sandbox)
 		return sandbox;
@@ -186,7 +203,7 @@ bool on_report(void *data, const struct ledger_entry *of, const struct link_requ
 									  .reason = r.event.reason,
 									  .status = report->status,
 									  .sent = report->sent });
-	if (d->service)
+	if (sandbox_known(d, of))
 		service_sandbox_active(d->service, of->cgroup_id);
 	return true;
 }

@@ -8,7 +8,8 @@
 void service_leak(struct service *service, uint64_t cgroup_id, const char *of, const char *name)
 {
 	const struct sandbox *sandbox = sandbox_by_cgroup(service, cgroup_id);
-	const struct session *session = sandbox ? sandbox->session : session_find(service, of);
+	/* Whose it was when the inspector told of it: the cgroup may be another session's by now. */
+	const struct session *session = *of ? session_find(service, of) : sandbox ? sandbox->session : NULL;
 	const struct policy *policy = service->config.policy(service->config.policy_data);
 	const struct credential *credential = policy ? credential_find(policy, name) : NULL;
 	struct escalation done;

@@ -55,6 +55,23 @@ void asks_lose(struct process *p)
 	p->supervisor->config.on_asks_lost(p->supervisor->config.data, (unsigned)(p - p->supervisor->processes));
 }
 
+/* The cgroup may be another sandbox's when it is their turn. What asked has ended. */
+void asks_drop(struct supervisor *w, uint64_t cgroup_id)
+{
+	struct ask *ask, *next;
+
+	for (ask = TAILQ_FIRST(&w->asks); ask; ask = next) {
+		const struct link_ask *message = &ask->message;
+
+		next = TAILQ_NEXT(ask, next);
+		if (message->cgroup_id != cgroup_id || message->gone || message->taken || message->shows)
+			continue;
+		TAILQ_REMOVE(&w->asks, ask, next);
+		w->processes[ask->from.inspector].asks--;
+		free(ask);
+	}
+}
+
 void asks_clear(struct supervisor *w)
 {
 	struct ask *ask;

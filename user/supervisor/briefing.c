@@ -81,6 +81,23 @@ static void leaving_forget(struct supervisor *w, uint64_t cgroup_id)
 	}
 }
 
+/* The kernel's entry of a cgroup that is adopted again has been there before: what it has counted so far is not this sandbox's. */
+static uint32_t ledger_enter(struct supervisor *w, uint64_t cgroup_id, const char *sandbox, const char *session,
+			     const struct np_rung *rung)
+{
+	const struct ledger_entry *had = ledgers_find(w->ledgers, cgroup_id);
+	const bool is_new = w->recovered && (!had || strcmp(had->sandbox, sandbox) != 0);
+	const uint32_t slot = ledgers_enter(w->ledgers, cgroup_id, sandbox, session, rung, !w->recovered);
+	struct ledger_entry *entry = is_new && slot ? ledgers_find(w->ledgers, cgroup_id) : NULL;
+	struct np_meter meter;
+
+	if (entry && kernel_meter(w->config.kernel, cgroup_id, &meter) == 0) {
+		entry->everyday = meter.refused;
+		entry->gate_reported = meter.suppressed;
+	}
+	return slot;
+}
+
 static void sandbox_leave(void *ctx, uint64_t cgroup_id);
 
 static void sandbox_tighten(void *ctx, uint64_t cgroup_id, const char *sandbox, const char *session,
@@ -105,7 +122,7 @@ static void sandbox_tighten(void *ctx, uint64_t cgroup_id, const char *sandbox, 
 	briefed->sandbox.rung = *rung;
 	if (rung->mode == NP_PROXIED)
 		session_brief_find(w, session)->inspected = true;
-	briefed->sandbox.slot = ledgers_enter(w->ledgers, cgroup_id, sandbox, session, rung, !w->recovered);
+	briefed->sandbox.slot = ledger_enter(w, cgroup_id, sandbox, session, rung);
 	send_all(w, LINK_SANDBOX, &briefed->sandbox, sizeof(briefed->sandbox), -1);
 	if (fresh)
 		names_send(w, session_brief_find(w, session));
@@ -149,6 +166,7 @@ static void sandbox_leave(void *ctx, uint64_t cgroup_id)
 	 * that finds no sandbox waits for nobody. What was never PROXIED has nothing there. */
 	if (briefed->sandbox.rung.mode != NP_FULL || (session && session->inspected))
 		supervisor_sync(w);
+	asks_drop(w, cgroup_id);
 	known_remove(w, briefed, true);
 	LIST_INSERT_HEAD(&w->leaving, briefed, of_leaving);
 }

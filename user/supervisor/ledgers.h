@@ -17,7 +17,7 @@ struct ledgers;
 /* What the index says of a sandbox: enough for an event about it, also when it is gone. */
 struct ledger_entry {
 	uint64_t cgroup_id;	/* 0: the slot is free */
-	uint64_t everyday;	/* refusals of the gate that are no news, and not counted */
+	uint64_t everyday;	/* refusals of the gate that are no news, or of a sandbox before, and not counted */
 	uint64_t message;	/* suppressed requests that an event has told of */
 	uint64_t gate_reported; /* suppressed events of the gate, likewise */
 	struct np_rung rung;

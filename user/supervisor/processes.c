@@ -166,6 +166,19 @@ bool process_read(struct process *p, unsigned most)
 	return p->pid;
 }
 
+void supervisor_report(struct supervisor *w)
+{
+	for (unsigned i = 0; i < w->config.count; i++) {
+		struct process *p = &w->processes[i];
+
+		if (p->pid && ledgers_drain(w->ledgers, i, NP_LEDGER_RING) < 0)
+			process_end(p, "its ledger is nonsense");
+		if (p->unreset) /* what it held for answers is for supervisor_receive() */
+			ledgers_reset(w->ledgers, i);
+	}
+	briefing_leave(w);
+}
+
 /* Takes reports of each, up to so many bytes, and what they ask. True: there are more reports. */
 static bool reports_take(struct supervisor *w, uint64_t most)
 {

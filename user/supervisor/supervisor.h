@@ -79,8 +79,12 @@ void supervisor_stop(struct supervisor *supervisor);
 /* The second enforcement point, for the session service. Failures end a worker rather than leave it with less than the
  * truth. */
 struct inspectors supervisor_inspectors(struct supervisor *supervisor);
-/* Handles the reports that have come by now, and what those that died left. Nothing else does but the loop's callbacks. */
+/* Handles the reports that have come by now, and what those that died left. Nothing else does but supervisor_report() and the loop's
+ * callbacks. */
 void supervisor_receive(struct supervisor *supervisor);
+/* The same of reports alone, in the middle of a verb, for a sandbox whose cgroup is another's when it is over: what inspectors ask and say
+ * beside waits. */
+void supervisor_report(struct supervisor *supervisor);
 /* Returns when they have counted and reported what sandboxes have sent by now; a worker that takes longer than a moment is
  * not waited for. */
 void supervisor_settle(struct supervisor *supervisor);

@@ -196,6 +196,7 @@ void leaks_clear(struct supervisor *w);
 int asks_learn(struct process *from, const char *data, size_t len); /* 0, -ENOMEM, or -EPROTO */
 void asks_receive(struct supervisor *w);			    /* hands on what has come */
 void asks_lose(struct process *p);				    /* it is gone, and what it held */
+void asks_drop(struct supervisor *w, uint64_t cgroup_id);	    /* those of a sandbox that is over */
 void asks_clear(struct supervisor *w);
 void asks_reply(void *ctx, const struct question_waiter *to, const struct question_news *news);
 

@@ -212,8 +212,7 @@ static inline int fake_raise(void *ctx, const struct gate_cgroup *g, const struc
 		return -ENOMEM;
 	assert_true(g->depth > 0);
 	assert_true(np_rung_is_valid(rung));
-	if (!cg->held)
-		snprintf(cg->session, sizeof(cg->session), "%s", session);
+	snprintf(cg->session, sizeof(cg->session), "%s", session);
 	cg->rung = cg->held ? np_rung_join(cg->rung, *rung) : *rung;
 	cg->held = true;
 	*ret = cg->rung;

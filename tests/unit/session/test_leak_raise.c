@@ -41,8 +41,20 @@ static void test_also_when_the_sandbox_is_gone(void **state)
 	service_leak(fake.service, id, "a/b", "told");
 	assert_int_equal(stored("a/b").rung.level, LEVEL_CONFIDENTIAL);
 	assert_int_equal(stored("c/d").rung.level, LEVEL_PUBLIC);
-	service_leak(fake.service, other->cgroup.id, "a/b", "told"); /* the sandbox says it better */
+	service_leak(fake.service, other->cgroup.id, "", "told"); /* the sandbox says it */
 	assert_int_equal(stored("c/d").rung.level, LEVEL_CONFIDENTIAL);
+}
+
+/* It was the first session's when the inspector told of it: the second, which has the cgroup now, did nothing. */
+static void test_not_the_one_that_has_the_cgroup_now(void **state)
+{
+	const struct sandbox_info *box = made("c/d");
+
+	(void)state;
+	made("a/b");
+	service_leak(fake.service, box->cgroup.id, "a/b", "told");
+	assert_int_equal(stored("a/b").rung.level, LEVEL_CONFIDENTIAL);
+	assert_int_equal(stored("c/d").rung.level, LEVEL_PUBLIC);
 }
 
 int main(void)
@@ -50,6 +62,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_its_session_is_raised, setup, fake_policy_teardown),
 		cmocka_unit_test_setup_teardown(test_also_when_the_sandbox_is_gone, setup, fake_policy_teardown),
+		cmocka_unit_test_setup_teardown(test_not_the_one_that_has_the_cgroup_now, setup,
+						fake_policy_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
