@@ -65,9 +65,9 @@ struct session_row {
 	bool ended;
 	uint64_t created_us; /* CLOCK_REALTIME */
 	uint64_t ended_us;
-	uint64_t used_us;   /* made, revived or ended; a sandbox of it was made or removed */
-	unsigned datasets;  /* how many */
-	bool temporary;	    /* of one run that nobody comes back to: forgotten when that is over, its level too */
+	uint64_t used_us;  /* made, revived or ended; a sandbox of it was made or removed */
+	unsigned datasets; /* how many */
+	bool temporary;	   /* of one run that nobody comes back to: forgotten when that is over, its level too */
 	bool workspace_due; /* it has ended, and what becomes of its workspace is still to be done; perhaps it is open again */
 };
 
