@@ -5,10 +5,11 @@
  */
 #include "daemon/launches_internal.h"
 
-/* Whoever is attached and has not read all of it is about to. */
-static bool gives_way(const struct launch *launch)
+/* Whoever is attached and has not read all of it is about to; one whose reader has never come gives way (unread) when nothing else does: perhaps
+ * nobody ever comes. */
+static bool gives_way(const struct launch *launch, bool unread)
 {
-	return launch_ended(launch) && (!launch->attach || !launch->lines.len);
+	return launch_ended(launch) && (!launch->attach || !launch->lines.len || (unread && !launch->read));
 }
 
 /* Of what is attached nothing is kept: what waits for its reader is little, and must not be thrown away. */
@@ -36,13 +37,13 @@ static size_t count_of(const struct launches *l, uid_t caller)
 
 /* The oldest of the user who has most. */
 static struct launch *oldest_of_most(const struct launches *l, size_t (*has)(const struct launches *, uid_t),
-				     bool output)
+				     bool output, bool unread)
 {
 	struct launch *launch, *found = NULL;
 	size_t most = 0;
 
 	TAILQ_FOREACH(launch, &l->all, of_all) {
-		const bool may = gives_way(launch) && (!output || launch->lines.len);
+		const bool may = gives_way(launch, unread) && (!output || launch->lines.len);
 		const size_t n = may ? has(l, launch->caller) : 0;
 
 		if (n > most) { /* not the next one of the same user */
@@ -58,7 +59,7 @@ static struct launch *oldest_of(const struct launches *l, uid_t caller)
 	struct launch *launch;
 
 	TAILQ_FOREACH(launch, &l->all, of_all) {
-		if (launch->caller == caller && launch->lines.len && gives_way(launch))
+		if (launch->caller == caller && launch->lines.len && gives_way(launch, false))
 			break;
 	}
 	return launch;
@@ -70,7 +71,9 @@ bool launch_room_make(struct launches *l)
 
 	if (l->count < NP_LAUNCHES_MAX)
 		return true;
-	launch = oldest_of_most(l, count_of, false);
+	launch = oldest_of_most(l, count_of, false, false);
+	if (!launch)
+		launch = oldest_of_most(l, count_of, false, true);
 	if (!launch)
 		return false;
 	launch_free(launch);
@@ -92,7 +95,9 @@ bool launch_output_room(const struct launch *launch, size_t len)
 		launch_free(old);
 	}
 	while (l->bytes + len > all) {
-		old = oldest_of_most(l, kept_of, true);
+		old = oldest_of_most(l, kept_of, true, false);
+		if (!old)
+			old = oldest_of_most(l, count_of, true, true);
 		if (!old)
 			return false;
 		launch_free(old);

@@ -206,10 +206,15 @@ static void room_by_who_has_most(void **state)
 	assert_int_equal(count(1001), 0);
 	assert_int_equal(count(1002), 1);
 	assert_ptr_equal(launch_find(&launches, few->id), few);
-	/* Unread output of somebody who is attached does not go, even when the command has ended. */
+	/* Unread output of somebody who is attached does not go, even when the command has ended, if there is somebody. */
 	TAILQ_FOREACH(few, &launches.all, of_all) {
 		few->attach = true;
+		few->read = few->caller != 1002;
 	}
+	launches.bytes = NP_LAUNCH_OUTPUT_ALL - NP_LAUNCH_OUTPUT_USER;
+	stream_take(stream, "some words", 10, false);
+	assert_false(launch.truncated);
+	assert_int_equal(count(1002), 0);
 	launches.bytes = NP_LAUNCH_OUTPUT_ALL;
 	stream_take(stream, "some words", 10, false);
 	assert_true(launch.truncated);
@@ -229,6 +234,30 @@ static void places_by_who_has_most(void **state)
 	assert_null(launch_find(&launches, 2));
 	assert_non_null(launch_find(&launches, 3));
 	assert_int_equal(count(1000), NP_LAUNCHES_MAX - 2);
+	forget_all();
+}
+
+/* Whoever has runs started for readers that never come keeps nobody else from having any. */
+static void places_of_readers_that_never_come(void **state)
+{
+	struct launch *one, *whose = printed(3000, 10, false);
+
+	(void)state;
+	for (unsigned i = 1; i < NP_LAUNCHES_MAX; i++)
+		printed(1000, 10, false);
+	TAILQ_FOREACH(one, &launches.all, of_all) {
+		one->attach = true;
+		one->read = one == whose;
+	}
+	assert_true(launch_room_make(&launches));
+	assert_ptr_equal(launch_find(&launches, whose->id), whose);
+	assert_int_equal(count(1000), NP_LAUNCHES_MAX - 2);
+	TAILQ_FOREACH(one, &launches.all, of_all) {
+		one->read = true;
+	}
+	printed(1000, 10, false)->attach = true;
+	TAILQ_LAST(&launches.all, launch_list)->read = true;
+	assert_false(launch_room_make(&launches));
 	forget_all();
 }
 
@@ -286,6 +315,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(shared_by_users, setup, teardown),
 		cmocka_unit_test_setup_teardown(room_by_who_has_most, setup, teardown),
 		cmocka_unit_test_setup_teardown(places_by_who_has_most, setup, teardown),
+		cmocka_unit_test_setup_teardown(places_of_readers_that_never_come, setup, teardown),
 		cmocka_unit_test_setup_teardown(attached, setup, teardown),
 		cmocka_unit_test_setup_teardown(bounded_by_user, setup, teardown),
 	};
