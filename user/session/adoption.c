@@ -49,6 +49,7 @@ static int adopt_hand_over(struct service *service, struct sandbox *sandbox, con
 	unsigned cut = 0;
 	int r;
 
+	forwards_sweep(service); /* sockets of the host that may call into it */
 	sandbox_leave(service, sandbox);
 	r = config->gate.cut(config->gate.ctx, &sandbox->pub.cgroup.id, 1, why, &cut);
 	if (r) {
@@ -60,9 +61,11 @@ static int adopt_hand_over(struct service *service, struct sandbox *sandbox, con
 	if (config->before_handover)
 		config->before_handover(config->retire_data, sandbox->pub.cgroup.id);
 	r = store_sandbox_remove(config->store, sandbox->pub.id, config->wall_us());
-	if (r)
+	if (r) {
+		sandbox->left = sandbox->stage == SANDBOX_RELEASED;
 		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "the end of sandbox %s: %s", sandbox->pub.id,
 				    sql_strerror(r));
+	}
 	sandbox_drop(service, sandbox);
 	return 0;
 }

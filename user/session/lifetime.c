@@ -120,7 +120,7 @@ static int session_forget(struct service *service, struct session *session, bool
 	if (r)
 		return service_fail(ret_failure, r == -E2BIG ? NP_R_TOO_MANY : NP_R_NOT_RECORDED, r, "%s: %s", name,
 				    r == -E2BIG ? "too many levels are remembered" : sql_strerror(r));
-	rise_emit(service, session, &before, session->owed_us, "daemon");
+	rise_emit(service, session, &before, session_owed_us(session), "daemon");
 	session->recorded = session->stands;
 	session->owed_us = 0;
 	session->status = SESSION_NEW;

@@ -336,7 +336,7 @@ int session_raise(struct service *service, struct session *session, const struct
 {
 	const bool is_new = session->status == SESSION_NEW;
 	_buf_ struct buf line = BUF_INIT(NP_NOTICE_LINE);
-	struct outcome o = { .before = session->recorded, .owed_us = session->owed_us };
+	struct outcome o = { .before = session->recorded };
 	struct failure failure = { 0 };
 	struct cutting cutting = { service, session, false, &o, &failure };
 	int r;
@@ -348,6 +348,7 @@ int session_raise(struct service *service, struct session *session, const struct
 	session_target(service, session, request->level);
 	o.applied = session_kernel(service, session, &failure); /* step 1 */
 	o.applied_us = (service->config.now_ns() - request->start_ns) / 1000;
+	o.owed_us = session_owed_us(session);
 	session_inspectors(service, session); /* step 2, without its wait */
 	session_end_loose(service, session);
 	placed_raise(service, session);

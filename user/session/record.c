@@ -89,13 +89,20 @@ int record_check(struct service *service, const struct session *session, struct 
 	return r;
 }
 
+uint64_t session_owed_us(const struct session *session)
+{
+	return np_rung_equal(&session->owed, &session->stands) ? session->owed_us : 0;
+}
+
 /* An event of a later record says since when it was owed. */
 static void session_owe(struct service *service, struct session *session, int r)
 {
 	if (!r)
 		session->owed_us = 0;
-	else if (!session->owed_us)
+	else if (!session_owed_us(session) && !np_rung_equal(&session->stands, &session->recorded)) {
 		session->owed_us = service->config.wall_us();
+		session->owed = session->stands;
+	}
 }
 
 int record_end(struct service *service, struct session *session, const struct record *record, int written, int checked,
@@ -158,7 +165,7 @@ int session_record(struct service *service, struct session *session)
 int session_record_rise(struct service *service, struct session *session, const char *who)
 {
 	const struct np_rung before = session->recorded;
-	const uint64_t owed_us = session->owed_us;
+	const uint64_t owed_us = session_owed_us(session);
 	int r = session_record(service, session);
 
 	if (!r)

@@ -44,7 +44,8 @@ struct session {
 	enum session_status status;
 	struct np_rung stands;	 /* holds from now on, recorded or not */
 	struct np_rung recorded; /* on disk; for a new session what it starts from */
-	uint64_t owed_us;	 /* since when it stands higher than could be recorded; 0: it does not */
+	uint64_t owed_us;	 /* since when ... */
+	struct np_rung owed;	 /* ... this holds, which could not be recorded: session_owed_us() */
 	bool dirty;		 /* a new session's level could not be recorded: it must not be forgotten */
 	bool temporary;		 /* see struct session_row */
 	bool workspace_due;	 /* see struct session_row */
@@ -288,6 +289,8 @@ int service_whole(struct service *service, struct failure *ret_failure);
 /* Writes what stands. line as above. -E2BIG: written, but without the dataset. */
 int record_write(struct service *service, struct session *session, struct record *record, struct written *ret,
 		 struct buf *line);
+/* Since when what stands could not be recorded; 0: it could, or it has risen further since. */
+uint64_t session_owed_us(const struct session *session);
 /* All of it, without a request; publishes the notice. */
 int session_record(struct service *service, struct session *session);
 /* The same, with an event that tells of the rise: nobody asks for it now. who: whose verb brought it to light; a rise that could not be recorded

@@ -469,6 +469,26 @@ static void test_what_is_recorded_later_is_told_then(void **state)
 	}
 }
 
+/* What could not be recorded was not what stands now: nothing of it, or a lower level. The event says no time at which this was not in force. */
+static void test_since_is_of_what_stands(void **state)
+{
+	struct escalation done;
+
+	(void)state;
+	for (int level = LEVEL_PUBLIC; level <= LEVEL_INTERNAL; level++) {
+		fake_again();
+		made("a/b");
+		fake.disk_full = true;
+		assert_int_equal(escalate("a/b", (enum level)level, "d", NULL), -EIO);
+		fake.disk_full = false;
+		fake.wall += 5000000;
+		assert_int_equal(service_escalate(fake.service, "a/b", LEVEL_SECRET, "e", NULL, false, "test", &done,
+						  &fake.failure),
+				 0);
+		assert_string_equal(fake.raised, "test: ");
+	}
+}
+
 /* The mode of its level by a policy that is stricter than the one before: nobody who uses the session has raised it. */
 static void test_what_the_policy_raises_is_told_as_such(void **state)
 {
@@ -652,6 +672,7 @@ int main(void)
 		fake_test(test_unrecorded_raise_is_a_floor_without_sandboxes),
 		fake_test(test_failed_raise_and_failed_record),
 		fake_test(test_what_is_recorded_later_is_told_then),
+		fake_test(test_since_is_of_what_stands),
 		fake_test(test_what_the_policy_raises_is_told_as_such),
 		fake_test(test_any_step_may_fail),
 		fake_test(test_kernel_is_believed),
