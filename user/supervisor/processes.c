@@ -166,16 +166,22 @@ bool process_read(struct process *p, unsigned most)
 	return p->pid;
 }
 
+/* Takes reports of one, up to so many bytes; of one that is gone all that it left. */
+static void process_reports_take(struct process *p, uint64_t most)
+{
+	struct supervisor *w = p->supervisor;
+	const unsigned index = (unsigned)(p - w->processes);
+
+	if (p->pid && ledgers_drain(w->ledgers, index, most) < 0)
+		process_end(p, "its ledger is nonsense");
+	if (p->unreset)
+		ledgers_reset(w->ledgers, index);
+}
+
 void supervisor_report(struct supervisor *w)
 {
-	for (unsigned i = 0; i < w->config.count; i++) {
-		struct process *p = &w->processes[i];
-
-		if (p->pid && ledgers_drain(w->ledgers, i, NP_LEDGER_RING) < 0)
-			process_end(p, "its ledger is nonsense");
-		if (p->unreset) /* what it held for answers is for supervisor_receive() */
-			ledgers_reset(w->ledgers, i);
-	}
+	for (unsigned i = 0; i < w->config.count; i++)
+		process_reports_take(&w->processes[i], NP_LEDGER_RING); /* what one held for answers waits */
 	briefing_leave(w);
 }
 
@@ -187,12 +193,9 @@ static bool reports_take(struct supervisor *w, uint64_t most)
 	for (unsigned i = 0; i < w->config.count; i++) {
 		struct process *p = &w->processes[i];
 
-		if (p->pid && ledgers_drain(w->ledgers, i, most) < 0)
-			process_end(p, "its ledger is nonsense");
-		if (p->unreset) {
-			ledgers_reset(w->ledgers, i); /* what it left */
+		process_reports_take(p, most);
+		if (p->unreset)
 			asks_lose(p);
-		}
 		p->unreset = false;
 		more |= p->pid && ledgers_unread(w->ledgers, i);
 	}

@@ -137,13 +137,19 @@ static void ready_look(struct supervisor *w)
 	}
 }
 
-void supervisor_sync_begin(struct supervisor *w)
+/* Sends the next number to all that take connections: they send it back when they have done what they were sent before it. */
+static void number_send(struct supervisor *w, enum link_type type, uint32_t *number)
 {
 	ready_look(w);
-	w->sync++;
+	++*number;
 	for (unsigned i = 0; i < w->config.count; i++)
 		if (w->processes[i].ready)
-			process_send(&w->processes[i], LINK_SYNC, &w->sync, sizeof(w->sync), -1);
+			process_send(&w->processes[i], type, number, sizeof(*number), -1);
+}
+
+void supervisor_sync_begin(struct supervisor *w)
+{
+	number_send(w, LINK_SYNC, &w->sync);
 	w->sync_asked = true;
 }
 
@@ -167,11 +173,7 @@ static bool is_unsettled(const struct process *p)
 
 void supervisor_settle(struct supervisor *w)
 {
-	ready_look(w);
-	w->settle++;
-	for (unsigned i = 0; i < w->config.count; i++)
-		if (w->processes[i].ready)
-			process_send(&w->processes[i], LINK_SETTLE, &w->settle, sizeof(w->settle), -1);
+	number_send(w, LINK_SETTLE, &w->settle);
 	receive_all(w, is_unsettled, SETTLE_MS, NULL);
 	supervisor_receive(w);
 }

@@ -134,8 +134,8 @@ void supervisor_receive_some(void *supervisor);
 void finish_check(struct supervisor *w); /* says so when those that are to end have ended */
 
 /* -- supervisor.c */
+void supervisor_sync_begin(struct supervisor *w); /* asks for what supervisor_sync() waits for; see struct inspectors */
 /* Returns when every worker has done what it was sent so far; one that does not in time is killed. */
-void supervisor_sync_begin(struct supervisor *w);
 void supervisor_sync(struct supervisor *w);
 /* Requests and tunnels that they have ended since this was asked last, because of a rung or a policy. */
 unsigned supervisor_cut(struct supervisor *w);
