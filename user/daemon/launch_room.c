@@ -54,6 +54,14 @@ static struct launch *oldest_of_most(const struct launches *l, size_t (*has)(con
 	return found;
 }
 
+/* The one to go next, of those with output or of all. */
+static struct launch *next_to_go(const struct launches *l, size_t (*has)(const struct launches *, uid_t), bool output)
+{
+	struct launch *launch = oldest_of_most(l, has, output, false);
+
+	return launch ? launch : oldest_of_most(l, count_of, output, true);
+}
+
 static struct launch *oldest_of(const struct launches *l, uid_t caller)
 {
 	struct launch *launch;
@@ -71,9 +79,7 @@ bool launch_room_make(struct launches *l)
 
 	if (l->count < NP_LAUNCHES_MAX)
 		return true;
-	launch = oldest_of_most(l, count_of, false, false);
-	if (!launch)
-		launch = oldest_of_most(l, count_of, false, true);
+	launch = next_to_go(l, count_of, false);
 	if (!launch)
 		return false;
 	launch_free(launch);
@@ -95,9 +101,7 @@ bool launch_output_room(const struct launch *launch, size_t len)
 		launch_free(old);
 	}
 	while (l->bytes + len > all) {
-		old = oldest_of_most(l, kept_of, true, false);
-		if (!old)
-			old = oldest_of_most(l, count_of, true, true);
+		old = next_to_go(l, kept_of, true);
 		if (!old)
 			return false;
 		launch_free(old);
