@@ -12,9 +12,8 @@
 #include "control/reply.h"
 #include "control/url_text.h"
 #include "reason.h"
+#include "vocab/exit_codes.h"
 #include "vocab/limits.h"
-
-#define RUN_EXIT_FAILED 125 /* netpawl run's own: the command never started */
 
 /* Where a made sandbox lives, and as whom. */
 static int workspace_find(const struct request *rq, const struct sandbox_info *sandbox, bool alone,
@@ -74,7 +73,7 @@ static int network_describe(const struct request *rq, const struct sandbox_info 
 static void run_fails(struct request *rq, uint64_t id, const struct failure *failure)
 {
 	_json_ json_t *object =
-		json_pack("{s:i,s:o}", "exit_code", RUN_EXIT_FAILED, "problem",
+		json_pack("{s:i,s:o}", "exit_code", LAUNCH_FAILED, "problem",
 			  json_text(failure->text[0] ? failure->text : reason_sentence(failure->reason)));
 	_free_ char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
 	struct failure ignored;

@@ -9,13 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "vocab/exit_codes.h"
 #include "vocab/limits.h"
-
-/* Exit codes of our own, as env(1), nohup(1) and timeout(1) have them. */
-#define LAUNCH_TIMED_OUT      124
-#define LAUNCH_FAILED	      125
-#define LAUNCH_NOT_EXECUTABLE 126
-#define LAUNCH_NOT_FOUND      127
 
 /* Descriptors that netpawl-init finds. */
 enum {
