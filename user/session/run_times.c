@@ -4,10 +4,11 @@
  * each is kept by the clock that nobody sets, too, and a clock that is set ends no run and lets none wait longer. After a restart
  * the wall's clock is all there is, as for questions (question_due()).
  */
+#include "session/run_times.h"
+
 #include <string.h>
 
 #include "base/array.h"
-#include "session/service_internal.h"
 #include "vocab/limits.h"
 
 struct run_time {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/sql.h"
+#include "session/run_times.h"
 #include "session/service_internal.h"
 #include "vocab/kept_files.h"
 #include "vocab/limits.h"

@@ -4,7 +4,7 @@
  * in memory), raise.c (the ratchet: kernel, inspectors, cut, record), record.c (its last step), raise_outcome.c (what is told of it), verb.c (a verb's end, and its calls to
  * the inspectors), sandbox.c (one sandbox in memory and its end), ended_sandboxes.c (what is known of them then), sandboxes.c (make, remove), adoption.c, restarted.c (containers that
  * come back), placed.c (processes that others put there), parents.c (cgroups for containers), kept_sandboxes.c (those that stay),
- * runs.c, starters.c, decisions.c (what deciders are asked), forwards.c, recover.c, reload.c (a new policy), notices.c, lifetime.c
+ * runs.c (their times have a header of their own, run_times.h), starters.c, decisions.c (what deciders are asked), forwards.c, recover.c, reload.c (a new policy), notices.c, lifetime.c
  * (what is forgotten). What people are asked has a header of its own, questions_internal.h.
  */
 #pragma once
@@ -391,18 +391,6 @@ void kept_recover(struct service *service); /* removes directories of sandboxes 
 /* Ends runs whose time is over, and those whose sandbox is gone. */
 void runs_sweep(struct service *service);
 void runs_session_ended(struct service *service, const char *session); /* what waits is rejected */
-
-/* -- run_times.c: by the record's times, whatever is done to the wall's clock ------ */
-bool run_is_over(struct service *service, const struct run_row *run); /* it waits, and its time is over */
-bool run_is_lost(struct service *service,
-		 const struct run_row *run); /* it has lost_us, and whoever runs it had time to report its end */
-/* Its time begins now: the record has until_us. */
-void run_time_begin(struct service *service, uint64_t id, uint64_t until_us, uint64_t for_us);
-/* What the record gets as the time of something that happens to a run that waits: it holds that against expires_us. */
-uint64_t run_wall_us(const struct service *service, const struct run_row *run);
-/* Around a look at all open runs: those that were not asked about are forgotten. */
-void run_times_begin(struct service *service);
-void run_times_end(struct service *service);
 
 /* -- starters.c -------------------------------------------------------------- */
 int starter_note(struct service *service, const struct session_name *name, const char *who,
