@@ -87,3 +87,10 @@ const char *member_text(const json_t *object, const char *name)
 {
 	return json_string_value(json_object_get(object, name));
 }
+
+void refusal_text(const json_t *answer, const char *otherwise, char *text, size_t size)
+{
+	const char *detail = member_text(answer, "detail");
+
+	snprintf(text, size, "%s%s%s", member_text(answer, "message") ?: otherwise, detail ? ": " : "", detail ?: "");
+}

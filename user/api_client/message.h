@@ -45,3 +45,5 @@ static inline void json_decref_cleanup(json_t **json)
 /* A member as text: NULL when it is missing or not a string. */
 const char *member_text(const json_t *object, const char *name);
 long long member_number(const json_t *object, const char *name); /* likewise; 0 */
+/* What the daemon says where it refuses: "message: detail", or otherwise if it says nothing. */
+void refusal_text(const json_t *answer, const char *otherwise, char *text, size_t size);

@@ -58,7 +58,7 @@ static void answer_late(struct ask_model *ask, const char *socket, const char *w
 
 static void answer_refused(struct ask_model *ask, const char *socket, const json_t *error)
 {
-	const char *token = member_text(error, "error") ?: "", *detail = member_text(error, "detail");
+	const char *token = member_text(error, "error") ?: "";
 	char why[ASK_MESSAGE_SIZE];
 
 	ask->stage = ASK_LOOK;
@@ -66,7 +66,7 @@ static void answer_refused(struct ask_model *ask, const char *socket, const json
 		ask_message(ask, "the daemon did not answer: it is not known whether it took this");
 		return;
 	}
-	snprintf(why, sizeof(why), "%s%s%s", member_text(error, "message") ?: "?", detail ? ": " : "", detail ?: "");
+	refusal_text(error, "?", why, sizeof(why));
 	if (!strcmp(token, "question_changed")) {
 		ask_renew(ask, socket);
 		ask_message(ask, "NOT SENT: the level or the policy has changed; this is how it stands now");

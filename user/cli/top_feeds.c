@@ -150,7 +150,7 @@ static void answer_run(struct feed_job *job)
 	cleanup(client_answer_free) struct client_answer answer = { 0 };
 	_json_ json_t *reply = NULL;
 	_buf_ struct buf path = BUF_INIT(4096);
-	char text[512], name[64];
+	char text[640], why[512], name[64];
 	int r;
 
 	top_question_name(job->id, name);
@@ -163,10 +163,10 @@ static void answer_run(struct feed_job *job)
 		snprintf(text, sizeof(text), "%s: %s", name, strerror(-r));
 	else if (answer.status == 200)
 		snprintf(text, sizeof(text), "%s: %s", name, member_text(reply, "state") ?: "answered");
-	else
-		snprintf(text, sizeof(text), "%s is NOT answered: %s%s%s", name,
-			 member_text(reply, "message") ?: "refused", member_text(reply, "detail") ? ": " : "",
-			 member_text(reply, "detail") ?: "");
+	else {
+		refusal_text(reply, "refused", why, sizeof(why));
+		snprintf(text, sizeof(text), "%s is NOT answered: %s", name, why);
+	}
 	feed_write(job, TOP_LINE_RESULT, text);
 }
 

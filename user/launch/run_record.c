@@ -162,11 +162,9 @@ void run_withdraw(const struct run *run, const char *reason)
 void run_refused_note(struct run *run, const struct api_answer *answer)
 {
 	_json_ json_t *json = answer->text ? json_loads(answer->text, JSON_REJECT_DUPLICATES, NULL) : NULL;
-	const char *sentence = member_text(json, "message"), *detail = member_text(json, "detail");
 
-	if (sentence)
-		snprintf(run->result.problem, sizeof(run->result.problem), "%s%s%s", sentence,
-			 detail && *detail ? ": " : "", detail ? detail : "");
+	if (member_text(json, "message"))
+		refusal_text(json, "", run->result.problem, sizeof(run->result.problem));
 }
 
 /* Why it does not run. */
