@@ -38,7 +38,8 @@ struct follow_options {
 };
 
 /* Makes the response of a follower: the bytes of history first, which are taken over, then live events.
- * Returns 0, -EMFILE (NP_FOLLOWERS_MAX, of which NP_FOLLOWERS_RESERVE are operators', or the caller has NP_FOLLOWERS_PER_USER) or -ENOMEM. The response owns the follower. */
+ * Returns 0, -EMFILE (NP_FOLLOWERS_MAX, of which NP_FOLLOWERS_RESERVE are operators', or the caller has NP_FOLLOWERS_PER_USER) or
+ * -ENOMEM. The response owns the follower. */
 int follow_open(struct follow_set *set, struct MHD_Connection *connection, const struct follow_options *options,
 		struct buf *history, struct MHD_Response **ret);
 
